@@ -59,6 +59,8 @@ class Entry:
         cancelled: the shell execution was cancelled.
         truncated: pi cut the output before it stored it.
         excluded: a shell execution that is kept out of the model's context.
+        nested_tools: of a tool result: the names of the tools that this tool called by itself and that did not fail;
+            "?" stands for calls that pi did not record.
     """
 
     id: str
@@ -77,6 +79,7 @@ class Entry:
     cancelled: bool = False
     truncated: bool = False
     excluded: bool = False
+    nested_tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
