@@ -15,7 +15,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from goalkeeper.testing.judges import basis_answer, say_verdict
+from goalkeeper.testing.demo_repo import COMMAND
+from goalkeeper.testing.demo_script import demo_worker
+from goalkeeper.testing.judges import basis_answer, judge_unittest, say_verdict, yes_man
 from goalkeeper.testing.model_steps import (
     Calls,
     CutStream,
@@ -32,7 +34,12 @@ from goalkeeper.testing.model_steps import (
 )
 from goalkeeper.testing.scripted_model import ScriptedModel
 
-POLICIES: dict[str, Callable[[], Policy]] = {}
+POLICIES: dict[str, Policy] = {
+    "demo": demo_worker,
+    "judge_unittest": judge_unittest(),
+    "yes_man": yes_man(),
+    "yes_man_answer": yes_man("answer"),
+}
 
 
 def _calls(step: Mapping[str, Any]) -> Step:
@@ -68,13 +75,13 @@ def load_script(data: str | list[Any] | Mapping[str, Any]) -> Script:
 
 
 def _load_one(item: str | Mapping[str, Any]) -> Step | Policy:
-    return POLICIES[item]() if isinstance(item, str) else STEPS[item["type"]](item)
+    return POLICIES[item] if isinstance(item, str) else STEPS[item["type"]](item)
 
 
 def load_model(name: str, port: int) -> ScriptedModel:
     """Return the model for `--script`: "demo", or a JSON file with a script for each kind of request."""
     if name == "demo":
-        return ScriptedModel(load_script("demo"), load_script("judge_unittest"), port=port)
+        return ScriptedModel(demo_worker, judge_unittest(), terms=basis_answer("tool", [COMMAND]), port=port)
     scripts = json.loads(Path(name).read_text(encoding="utf-8"))
     return ScriptedModel(**{kind: load_script(script) for kind, script in scripts.items()}, port=port)
 
