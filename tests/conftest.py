@@ -12,10 +12,13 @@ from typing import Any, Protocol
 
 import pytest
 
+from goalkeeper.errors import PrerequisiteError
+from goalkeeper.pi.install import find_pi
 from goalkeeper.testing.model_steps import Script
 from goalkeeper.testing.pi_home import pi_home
 from goalkeeper.testing.scripted_model import ScriptedModel
 
+ADVICE = "run `make setup`, then `make test`, which names both"
 DEAD_PROXY = "http://127.0.0.1:9"
 """Nothing listens on the discard port: a child process that wants out of the machine fails at once."""
 
@@ -32,24 +35,29 @@ def _refuse_other_hosts(event: str, arguments: tuple[Any, ...]) -> None:
 sys.addaudithook(_refuse_other_hosts)
 
 
-def _executable(variable: str, fallback: str | None, what: str) -> Path:
-    named = os.environ.get(variable) or (shutil.which(fallback) if fallback else None)
-    if not named or not Path(named).exists():
-        # Not a skip: a suite without pi proves nothing about the product.
-        pytest.fail(f"{what} is needed and was not found ({variable}={named!r}): run `make setup`, then `make test`")
+def _executable(variable: str, *, on_path: bool) -> Path:
+    """Return the pi that a variable names, or the one on PATH; fail if it is not there or can't be run."""
+    named = os.environ.get(variable) or (shutil.which("pi") if on_path else None)
+    # Not a skip: a suite without pi proves nothing about the product.
+    if not named:
+        pytest.fail(f"{variable} is not set and no pi was found: {ADVICE}")
+    try:
+        find_pi({**os.environ, "GOALKEEPER_PI": named})
+    except PrerequisiteError as error:
+        pytest.fail(f"{error.message} ({variable}={named}): {ADVICE}")
     return Path(named).absolute()
 
 
 @pytest.fixture(scope="session")
 def pi() -> Path:
     """The pi executable that the product supports best; the test fails if there is none."""
-    return _executable("GOALKEEPER_PI", "pi", "pi")
+    return _executable("GOALKEEPER_PI", on_path=True)
 
 
 @pytest.fixture(scope="session")
 def old_pi() -> Path:
     """A pi of an older release that is still supported."""
-    return _executable("GOALKEEPER_OLD_PI", None, "an older pi")
+    return _executable("GOALKEEPER_OLD_PI", on_path=False)
 
 
 class ModelFactory(Protocol):
@@ -84,7 +92,7 @@ def agent_env(tmp_path: Path) -> Callable[..., dict[str, str]]:
         base_url = model if isinstance(model, str) else model.base_url
         home = tmp_path / "home"
         home.mkdir(exist_ok=True)
-        executable = pi or _executable("GOALKEEPER_PI", "pi", "pi")
+        executable = pi or _executable("GOALKEEPER_PI", on_path=True)
         # pi's own node lies beside it; an older one of the system must not be taken instead.
         path = os.pathsep.join([str(executable.parent), os.environ.get("PATH", os.defpath)])
         return {
