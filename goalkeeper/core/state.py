@@ -44,11 +44,13 @@ class Sent:
         text: the message, verbatim.
         after: the session's leaf when it was decided; the message can only stand behind it.
         effect: id of the effect that sends it.
+        at: when it was decided, milliseconds since the epoch.
     """
 
     text: str
     after: str | None
     effect: int
+    at: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ def current_goal(state: SessionState) -> GoalState:
 def send(state: SessionState, goal: GoalState, text: str, why: Why, at: int) -> Transition:
     """Store the message, then have it sent: as a steer while the worker works, as a prompt when it is idle."""
     effect = state.next_id
-    goal = replace(goal, stage="sending", awaited=effect, sent=Sent(text, state.leaf, effect), pause=None)
+    goal = replace(goal, stage="sending", awaited=effect, sent=Sent(text, state.leaf, effect, at), pause=None)
     effects: tuple[Effect, ...] = announce(
         RunStart(at=at, goal=goal.id, run=goal.turns + 1, max_runs=goal.limits.max_runs, message=why)
     )
