@@ -6,7 +6,8 @@ Knows nothing of conditions, prompts or rules.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from goalkeeper.evidence.text import clean, cut, one_line
@@ -18,6 +19,7 @@ MIN_PER_ENTRY = 1_000  # the frame of the strangest entry is shorter
 _FRAME_ROOM = 120  # kept free for the window's own first and last line
 _MARK_LENGTH = 9
 _MAX_CALLS = 8  # calls of one message that are shown one by one
+_ODD_IN_NAME = re.compile(r"[^\w.:/-]")
 _ROLES: dict[EntryKind, str] = {
     "user": "user text",
     "assistant": "assistant text",
@@ -79,7 +81,6 @@ def build_window(
     budget: int = DEFAULT_BUDGET,
     per_entry: int = DEFAULT_PER_ENTRY,
     exit_codes: Mapping[str, int] | None = None,
-    avoid: Iterable[str] = (),
 ) -> Window:
     """Return the window of a branch.
 
@@ -88,7 +89,6 @@ def build_window(
         budget: characters (code points) that the window may have, frame included.
         per_entry: characters that one entry may have, frame included; at least `MIN_PER_ENTRY`.
         exit_codes: exit codes of tool results by entry id, which the session file does not hold.
-        avoid: other texts that stand beside the window and must not hold its frame mark either.
     """
     entries = transcript.entries
     per_entry = min(per_entry, budget - _FRAME_ROOM)
@@ -108,7 +108,7 @@ def build_window(
         first -= 1
     blocks.reverse()
     omitted = transcript.earlier + sum(1 for entry in entries[:first] if entry.kind == "unreadable" or is_shown(entry))
-    return _assemble(blocks, omitted, transcript.earlier_exact, avoid)
+    return _assemble(blocks, omitted, transcript.earlier_exact)
 
 
 def is_shown(entry: Entry) -> bool:
@@ -177,7 +177,7 @@ def _parts(entry: Entry, arguments: str | None) -> list[tuple[str, str]]:
         return [("; called with:", arguments or "(not known)"), (" output:", entry.text)]
     parts = [("", entry.text)]
     for call in entry.calls[:_MAX_CALLS]:
-        name = one_line(call.name, 40)
+        name = _name(call.name)
         shell = call.command is not None
         parts.append((f" calls {name}, command:" if shell else f" calls {name} with:", call.command or call.arguments))
     if len(entry.calls) > _MAX_CALLS:
@@ -192,7 +192,7 @@ def _facts(entry: Entry, exit_code: int | None) -> list[str]:
         return [f"stopped by: {entry.stop_reason}"] if entry.stop_reason in ("length", "error", "aborted") else []
     facts = []
     if entry.kind == "tool_result":
-        facts += [f"tool {one_line(entry.tool_name or 'unknown', 80)}", "error" if entry.is_error else "no error flag"]
+        facts += [f"tool {_name(entry.tool_name or 'unknown')}", "error" if entry.is_error else "no error flag"]
     code = entry.exit_code if entry.exit_code is not None else exit_code
     if code is not None:
         facts.append(f"exit code {code}")
@@ -205,6 +205,11 @@ def _facts(entry: Entry, exit_code: int | None) -> list[str]:
     return facts
 
 
+def _name(name: str) -> str:
+    """Return a tool's name for the frame. The worker's model chose it, so it must not read like facts of the frame."""
+    return _ODD_IN_NAME.sub("_", one_line(name, 40))
+
+
 def _share(sizes: Sequence[int], room: int) -> list[int]:
     """Share room among contents: the short ones get all they need, the long ones the same part of the rest."""
     rooms = [0] * len(sizes)
@@ -215,9 +220,9 @@ def _share(sizes: Sequence[int], room: int) -> list[int]:
     return rooms
 
 
-def _assemble(blocks: Sequence[_Block], omitted: int, exact: bool, avoid: Iterable[str]) -> Window:
+def _assemble(blocks: Sequence[_Block], omitted: int, exact: bool) -> Window:
     contents = [text for block in blocks for part in block.parts for text in part]
-    mark = _choose_mark([*contents, *map(clean, avoid)])
+    mark = _choose_mark(contents)
     rendered = [(block, block.render(mark)) for block in blocks]
     shown = tuple(ShownEntry(b.entry.id, b.entry.kind, text, b.cut) for b, text in rendered if b.entry is not None)
     text = ""
