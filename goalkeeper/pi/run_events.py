@@ -129,11 +129,13 @@ def usage_of(raw: Any) -> Usage:
     """
     if not isinstance(raw, dict):
         return Usage()
-    tokens = [_count(raw.get(name)) for name in ("input", "output", "cacheRead", "cacheWrite")]
+    read, written = _count(raw.get("input")), _count(raw.get("output"))
+    cached, stored = _count(raw.get("cacheRead")), _count(raw.get("cacheWrite"))
     prices = raw.get("cost")
     total = prices.get("total") if isinstance(prices, dict) else None
     cost = float(total) if isinstance(total, int | float) else 0.0
-    return Usage(*tokens, cost=None if cost == 0 and any(tokens) else cost)
+    unknown = cost == 0 and any((read, written, cached, stored))
+    return Usage(read, written, cached, stored, cost=None if unknown else cost)
 
 
 def _count(value: Any) -> int:

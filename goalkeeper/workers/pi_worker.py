@@ -133,7 +133,6 @@ class PiWorker:
         await self._client.close(grace=self._config.close_grace)
         if self._pump is not None:
             await self._pump
-        self._reader.close()
         self._events.put_nowait(None)
 
     # ---- events -----------------------------------------------------------------------------------------------
@@ -200,7 +199,7 @@ class PiWorker:
 
     async def shell(self, command: str, *, timeout: float) -> ShellResult:
         """Run a command as a direct shell execution; see the port."""
-        since = await self._reader.barrier()
+        since = await self._reader.cursor()
         running = asyncio.create_task(self._client.request("bash", command=command, timeout=None))
         try:
             done, _ = await asyncio.wait({running}, timeout=timeout)
