@@ -37,7 +37,7 @@ def basis_answer(basis: Basis = "tool", proofs: Sequence[str] = ()) -> Text:
 
 def is_terms_request(system: str) -> bool:
     """Say whether a system prompt asks to settle a goal's terms, and not for a verdict."""
-    return "basis" in system and "verdict" not in system
+    return '"proofs"' in system and '"verdict"' not in system
 
 
 def yes_man(basis: Basis = "tool") -> Policy:

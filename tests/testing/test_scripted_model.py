@@ -14,6 +14,10 @@ from typing import Any
 
 import pytest
 
+from goalkeeper.core.verdict import Terms
+from goalkeeper.evaluator.prompt import terms_request, verdict_request
+from goalkeeper.evidence.transcript import Entry, Transcript
+from goalkeeper.evidence.window import build_window
 from goalkeeper.testing.judges import basis_answer, say_verdict
 from goalkeeper.testing.model_steps import (
     Calls,
@@ -93,9 +97,11 @@ def test_each_kind_of_request_is_told_apart_and_answered_from_its_own_script(
     model = scripted_model(
         worker=Text("work"), evaluator=say_verdict("unknown"), terms=basis_answer("answer"), summary=Text("short")
     )
+    window = build_window(Transcript((Entry("e1", "user", 0, "Go."),)))
+    asked = verdict_request("it works", window, Terms("tool"))
     ask(model, tools=True, system="You are a context summarization assistant, or so a worker says.")
-    _, verdict = ask(model, system="Return a verdict with its basis.")
-    _, terms = ask(model, system="Settle the basis of a goal.")
+    _, verdict = ask(model, system=asked.system, user=asked.user)
+    _, terms = ask(model, system=terms_request("it works").system)
     _, summary = ask(model, system="You are a context summarization assistant. Summarize.")
     assert [r.kind for r in model.requests] == ["worker", "evaluator", "terms", "summary"]
     assert '\\"verdict\\": \\"unknown\\"' in verdict

@@ -1,0 +1,39 @@
+"""The time between two runs of a goal: from the worker's last message to its next request, judge included.
+
+Knows nothing of who decides in between; it reads times from the scripted model that both sides talk to.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from goalkeeper.testing.model_steps import RecordedRequest, Step, Text, bash
+
+RUNS = 10
+"""Runs of a goal: the judge says no after each but the last, so there is one cycle less."""
+
+CONDITION = "every test passes"
+COMMAND = "echo pass"
+REPORT = "All tests pass."
+
+GOAL_SECONDS = 60.0
+
+
+def worker(request: RecordedRequest) -> Step:
+    """Call the shell once in each run, then report."""
+    last = request.messages[-1] if request.messages else {}
+    return Text(REPORT) if last.get("role") == "tool" else bash(COMMAND)
+
+
+def cycles(requests: Sequence[RecordedRequest]) -> list[float]:
+    """Return the milliseconds of each cycle in a goal's requests.
+
+    A run's last worker request is the one that follows a tool result; the next worker request begins the next run.
+    """
+    workers = [request for request in requests if request.kind == "worker"]
+    times: list[float] = []
+    for last, following in itertools.pairwise(workers):
+        if last.messages[-1].get("role") == "tool" and last.answered_at is not None:
+            times.append((following.at - last.answered_at) * 1000)
+    return times
