@@ -53,11 +53,15 @@ class Driver:
         self._store = store
         self._tell = tell
         self._clock = clock
-        self._inbox: asyncio.Queue[tuple[Event, asyncio.Future[Transition] | None]] = asyncio.Queue()
+        self._inbox: asyncio.Queue[tuple[Event | BaseException, asyncio.Future[Transition] | None]] = asyncio.Queue()
 
     def post(self, event: Event) -> None:
         """Queue an event from outside; a command that turns out illegal is dropped."""
         self._inbox.put_nowait((event, None))
+
+    def fail(self, error: BaseException) -> None:
+        """End `run` with a fault that showed up in the background."""
+        self._inbox.put_nowait((error, None))
 
     async def submit(self, event: Event) -> Transition:
         """Queue a user's command and wait until it is saved.
@@ -75,6 +79,8 @@ class Driver:
         try:
             while True:
                 event, done = await self._inbox.get()
+                if isinstance(event, BaseException):
+                    raise event
                 self._handle(event, done, runner)
                 if until(self.state):
                     return self.state

@@ -44,7 +44,7 @@ def trace_run(transcript: Transcript, sent: Sent | None) -> RunTrace:
 
 
 def entries_after(transcript: Transcript, entry_id: str | None, at: int) -> tuple[Entry, ...]:
-    """Return the entries behind `entry_id`, or made since `at` when that entry is not shown or older than what was read.
+    """Return the entries behind `entry_id`, or made since `at` where that entry is not among those that were read.
 
     Args:
         transcript: where to look.
