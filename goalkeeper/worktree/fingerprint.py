@@ -99,6 +99,9 @@ class WorkTree:
             except (NoTreeError, OSError):
                 self._scanner = None  # the scratch index may be at fault: start anew, and let that look speak
         self._scanner = TreeScanner(checkout, self._fresh_folder(), self._ignore)
+        if self._scanner.ignores(self._cwd.resolve()):
+            self._scanner = None
+            raise NoTreeError(f"{self._cwd} is ignored by the checkout {checkout.root}")
         try:
             return self._scanner.scan()
         except (NoTreeError, OSError):

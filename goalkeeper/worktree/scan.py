@@ -43,7 +43,7 @@ LEFT_OUT = (
     ".import_linter_cache/",
     ".eslintcache",
     "*.tsbuildinfo",
-    "node_modules/.cache/",
+    "**/node_modules/.cache/",
     ".DS_Store",
     "Thumbs.db",
 )
@@ -99,7 +99,7 @@ class TreeScanner:
         pending = self._sync()
         nested, changed = self._differences()
         changed |= pending
-        if changed or not self._tree:
+        if changed or self._unreadable or not self._tree:
             self._update(changed)
             self._tree = self._scratch.git("write-tree", "--missing-ok").decode().strip()
         if self._scratch.index.exists():
@@ -120,6 +120,15 @@ class TreeScanner:
         names = [name if plain else _plain_name(name) for name in out.split(b"\0") if name]
         return tuple(sorted({name.decode("utf-8", "backslashreplace") for name in names}))
 
+    def ignores(self, folder: Path) -> bool:
+        """Tell whether a folder of this checkout is ignored, so that its files do not count."""
+        name = folder.relative_to(self.checkout.root)
+        if name == Path():
+            return False
+        process = self._scratch.start(["check-ignore", "--no-index", "-q", "--", str(name)])
+        self._scratch.finish(process, fine=(0, 1))
+        return process.returncode == 0
+
     # ---- what counts ------------------------------------------------------------------------------------------
 
     def _sync(self) -> set[bytes]:
@@ -128,8 +137,7 @@ class TreeScanner:
         if not self._started:
             self._start()
         if not self._started or signature != self._owner_index:
-            owner = {"GIT_INDEX_FILE": str(self.checkout.index)}
-            ignored = self._tracked("--exclude-standard", extra=owner) - self._tracked(*self._patterns, extra=owner)
+            ignored = self._owned("--exclude-standard") - self._owned(*self._patterns)
             self._drop(self._forced - ignored)
             self._absent = (self._absent & ignored) | (ignored - self._forced)
             self._forced = ignored
@@ -142,10 +150,8 @@ class TreeScanner:
         """Begin with the owner's index where its hashes are of the files' bytes, else with nothing."""
         if not self.checkout.index.is_file():
             return
-        listing = self._scratch.git(
-            "ls-files", "-z", "-v", "--stage", extra={"GIT_INDEX_FILE": str(self.checkout.index)}
-        )
-        dropped: set[bytes] = set()
+        listing = self._scratch.of_owner("ls-files", "-z", "-v", "--stage")
+        dropped = self._owned(*self._patterns)
         attributes: list[Path] = []
         for line in listing.split(b"\0"):
             facts, _, name = line.partition(b"\t")
@@ -157,19 +163,25 @@ class TreeScanner:
                 attributes.append(self._path(name))
         if self._scratch.converts(attributes):
             return
-        shutil.copyfile(self.checkout.index, self._scratch.index)
-        stat = self.checkout.index.stat()
-        os.utime(self._scratch.index, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-        self._drop((dropped - {b""}) | self._tracked(*self._patterns))
+        self._scratch.adopt_owner_index(_listing(dropped - {b""}))
 
-    def _drop_ignored(self) -> None:
+    def _drop_ignored(self) -> set[bytes]:
         """Drop what became ignored since it was added, so that the result does not depend on the past."""
-        if self._scratch.index.exists():
-            self._drop(self._tracked("--exclude-standard") - self._forced)
+        if not self._scratch.index.exists():
+            return set()
+        ignored = self._files(self._scratch.git("ls-files", "-z", "-c", "-i", "--exclude-standard")) - self._forced
+        self._drop(ignored)
+        return ignored
 
-    def _tracked(self, *options: str, extra: dict[str, str] | None = None) -> set[bytes]:
-        out = self._scratch.git("ls-files", "-z", "-c", "-i", *options, extra=extra)
-        return {name for name in out.split(b"\0") if name and not self._path(name).is_dir()}
+    def _owned(self, *patterns: str) -> set[bytes]:
+        """Return the files in the owner's index that match ignore patterns."""
+        if not self.checkout.index.is_file():
+            return set()
+        return self._files(self._scratch.of_owner("ls-files", "-z", "-c", "-i", *patterns))
+
+    def _files(self, listing: bytes) -> set[bytes]:
+        # A folder in an index is a nested checkout; those are looked at on their own.
+        return {name for name in listing.split(b"\0") if name and not self._path(name).is_dir()}
 
     # ---- one look ---------------------------------------------------------------------------------------------
 
@@ -189,8 +201,7 @@ class TreeScanner:
         changed.update(name for name in found if not name.endswith(b"/"))
         changed.discard(b"")
         if any(name.rpartition(b"/")[2] == b".gitignore" for name in changed):
-            self._drop_ignored()
-            changed -= {name for name in changed if not self._is_file(name) and name not in self._forced}
+            changed -= self._drop_ignored()
         return nested, changed
 
     def _update(self, changed: set[bytes]) -> None:
@@ -215,11 +226,11 @@ class TreeScanner:
         self._scratch.git(
             "update-index",
             *("--add", "--remove", "--replace", "--info-only", "-z", "--stdin"),
-            stdin=b"".join(name + b"\0" for name in sorted(names)),
+            stdin=_listing(names),
         )
 
     def _drop(self, names: Iterable[bytes]) -> None:
-        listing = b"".join(name + b"\0" for name in names)
+        listing = _listing(names)
         if listing:
             self._scratch.git("update-index", "--force-remove", "-z", "--stdin", stdin=listing)
             self._tree = ""
@@ -314,6 +325,10 @@ class TreeScanner:
         """Return a tree entry that stands for something git can't hash; its blob is never stored."""
         digest = hashlib.new(self.object_format, b"blob %d\0" % len(content) + content).hexdigest()
         return f"100644 blob {digest}\t{_encoded(sign, name)}"
+
+
+def _listing(names: Iterable[bytes]) -> bytes:
+    return b"".join(name + b"\0" for name in sorted(names))
 
 
 def _encoded(sign: bytes, name: bytes) -> str:

@@ -101,6 +101,9 @@ class Scratch:
             "GIT_WORK_TREE": str(checkout.root),
             "GIT_OBJECT_DIRECTORY": str(self.objects),
         }
+        # Only to read a sparse index, which names trees. Never while trees are written: git renews the times of
+        # objects that it finds there.
+        self._owner_objects = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(checkout.common_dir / "objects")}
 
     def start(self, arguments: Sequence[str], *, extra: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Start git in the work tree's top folder with its output on pipes.
@@ -120,8 +123,8 @@ class Scratch:
         except OSError as error:
             raise NoTreeError(f"git can't be started: {error}") from error
 
-    def finish(self, process: subprocess.Popen[bytes], stdin: bytes = b"") -> bytes:
-        """Feed `stdin` and return what the process wrote.
+    def finish(self, process: subprocess.Popen[bytes], stdin: bytes = b"", fine: Sequence[int] = (0,)) -> bytes:
+        """Feed `stdin` and return what the process wrote; exit codes other than `fine` are failures.
 
         Raises:
             NoTreeError: it failed, or took longer than `GIT_TIMEOUT`.
@@ -132,7 +135,7 @@ class Scratch:
             process.kill()
             process.communicate()
             raise NoTreeError(f"git took longer than {GIT_TIMEOUT:.0f} s") from error
-        if process.returncode != 0:
+        if process.returncode not in fine:
             words = err.decode("utf-8", "replace").strip().splitlines()
             raise NoTreeError(f"git failed: {words[-1] if words else f'exit code {process.returncode}'}")
         return out
@@ -145,12 +148,32 @@ class Scratch:
         """
         return self.finish(self.start(arguments, extra=extra), stdin)
 
-    def add_alternate(self, objects: Path) -> None:
-        """Let objects of another repository be read, for a diff of nested checkouts."""
-        if "\n" in str(objects):
-            return
-        with (self.objects / "info" / "alternates").open("ab") as file:
-            file.write(os.fsencode(objects) + b"\n")
+    def of_owner(self, *arguments: str) -> bytes:
+        """Run git on the owner's index, which it does not write.
+
+        Raises:
+            NoTreeError: see `start` and `finish`.
+        """
+        # A split index names a second file, which git would look for here, and whose time it would renew there.
+        for shared in self.checkout.git_dir.glob("sharedindex.*"):
+            if not (self.folder / shared.name).exists():
+                shutil.copyfile(shared, self.folder / shared.name)
+        return self.git(*arguments, extra={"GIT_INDEX_FILE": str(self.checkout.index), **self._owner_objects})
+
+    def adopt_owner_index(self, dropped: bytes) -> None:
+        """Begin with a copy of the owner's index, without some of its entries.
+
+        Args:
+            dropped: their names, each ended by a NUL.
+
+        Raises:
+            NoTreeError: see `start` and `finish`.
+        """
+        shutil.copyfile(self.checkout.index, self.index)
+        stat = self.checkout.index.stat()
+        os.utime(self.index, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        if dropped:
+            self.git("update-index", "--force-remove", "-z", "--stdin", stdin=dropped, extra=self._owner_objects)
 
     def converts(self, attribute_files: Sequence[Path]) -> bool:
         """Tell whether the owner's settings may make stored content differ from the file's bytes.
@@ -183,14 +206,13 @@ class Scratch:
         return settings
 
     def _lay_out(self) -> None:
-        for name in ("objects/info", "refs", "info"):
+        for name in ("objects", "refs", "info"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         (self.folder / "HEAD").write_text("ref: refs/heads/none\n")
         (self.folder / "config").write_text(self._config(), "utf-8", "surrogateescape")
         (self.folder / "info" / "attributes").write_text(_RAW_ATTRIBUTES)
         # A link, so that later edits of the owner's file count.
         (self.folder / "info" / "exclude").symlink_to(self.checkout.common_dir / "info" / "exclude")
-        self.add_alternate(self.checkout.common_dir / "objects")
 
     def _config(self) -> str:
         plain = self.object_format == "sha1"
