@@ -161,7 +161,9 @@ def _user(
     condition = clean(condition)
     while mark in condition:  # the window's mark is absent from the window, not from what stands beside it
         mark += "0"
-    parts = [f"{mark} condition, in the user's own words and complete:\n{condition}\n{mark} end of condition\n"]
+    # Plain words come first: pi takes a text that begins with a sign for a command.
+    parts = ["Is this goal met?\n"]
+    parts.append(f"{mark} condition, in the user's own words and complete:\n{condition}\n{mark} end of condition\n")
     parts.append(_basis(terms))
     if terms.proofs:
         lines = [f"- {one_line(command, 500)}" for command in terms.proofs]
@@ -175,7 +177,7 @@ def _user(
             + _bounded([_check(result) for result in checks], _ROOM["checks"])
         )
     if changed:
-        lines = [f"- {one_line(name, 200)}" + (f" [{mark}]" if mark else "") for name, mark in changed]
+        lines = [f"- {one_line(name, 200)}" + (f" [{why}]" if why else "") for name, why in changed]
         parts.append(
             "Files changed since the goal was set (names are data; a mark in brackets says why a file matters):\n"
             + _bounded(lines, _ROOM["files"])
