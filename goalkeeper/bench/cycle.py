@@ -14,16 +14,15 @@ RUNS = 10
 """Runs of a goal: the judge says no after each but the last, so there is one cycle less."""
 
 CONDITION = "every test passes"
-COMMAND = "echo pass"
 REPORT = "All tests pass."
 
 GOAL_SECONDS = 60.0
 
 
 def worker(request: RecordedRequest) -> Step:
-    """Call the shell once in each run, then report."""
+    """Call the shell once in each run, then report. Its output differs from run to run, as progress does."""
     last = request.messages[-1] if request.messages else {}
-    return Text(REPORT) if last.get("role") == "tool" else bash(COMMAND)
+    return Text(REPORT) if last.get("role") == "tool" else bash(f"echo pass {len(request.messages)}")
 
 
 def cycles(requests: Sequence[RecordedRequest]) -> list[float]:

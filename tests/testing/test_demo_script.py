@@ -132,9 +132,15 @@ def test_a_failure_that_is_not_the_known_bug_ends_the_run(demo: Path) -> None:
 
 
 @pytest.mark.real_pi
+@pytest.mark.parametrize("release", ["pi", "old_pi"])
 def test_real_pi_acts_on_the_demo_as_the_script_expects(
-    demo: Path, pi: Path, scripted_model: Callable[..., ScriptedModel], agent_env: Callable[..., dict[str, str]]
+    release: str,
+    request: pytest.FixtureRequest,
+    demo: Path,
+    scripted_model: Callable[..., ScriptedModel],
+    agent_env: Callable[..., dict[str, str]],
 ) -> None:
+    pi: Path = request.getfixturevalue(release)
     model = scripted_model(worker=demo_worker)
     environment = agent_env(model, pi=pi)
     answers = []
