@@ -142,11 +142,12 @@ def _wrapped(executable: Path, env: Mapping[str, str], runner: Runner) -> PiComm
 
 
 def _require(version: str) -> None:
-    if _numbers(version) < _numbers(MINIMUM_PI):
+    if version_numbers(version) < version_numbers(MINIMUM_PI):
         raise PrerequisiteError(f"pi {version} is too old: at least {MINIMUM_PI} is needed.", _HINT)
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return the three numbers of a version, to be compared; what follows a dash is left out."""
     return tuple(int(part) for part in re.findall(r"\d+", version.partition("-")[0])[:3])
 
 
@@ -158,7 +159,7 @@ def _find_node(executable: Path, env: Mapping[str, str], runner: Runner) -> tupl
         if found is None:
             continue
         version = _node_version(Path(found), runner)
-        if version and _numbers(version) >= _numbers(MINIMUM_NODE):
+        if version and version_numbers(version) >= version_numbers(MINIMUM_NODE):
             return Path(found).absolute(), version
         too_old = too_old or version
     said = f"Node {too_old} is too old for pi" if too_old else "Node was not found"
@@ -211,7 +212,7 @@ def _npm_install(prefix: Path, version: str, env: Mapping[str, str], runner: Run
         raise PrerequisiteError("npm was not found.", "Install Node.js with npm, then run `goalkeeper setup` again.")
     packages = [f"{PACKAGE}@{version}"]
     system_node = shutil.which("node", path=env.get("PATH", os.defpath))
-    if system_node is None or _numbers(_node_version(Path(system_node), runner)) < _numbers(MINIMUM_NODE):
+    if system_node is None or version_numbers(_node_version(Path(system_node), runner)) < version_numbers(MINIMUM_NODE):
         packages.append(f"node@{PINNED_NODE}")
     try:
         prefix.mkdir(parents=True, exist_ok=True)

@@ -38,6 +38,7 @@ class RunTracker:
         self.busy = False
         self._usage = Usage()
         self._error: str | None = None
+        self._aborted = False
 
     def feed(self, event: PeerEvent) -> list[WorkerEvent]:
         """Return what follows from one event of pi; nothing for those that only repeat or decorate."""
@@ -57,8 +58,9 @@ class RunTracker:
             return []
         self._usage = self._usage.plus(usage_of(message.get("usage")))
         if message.get("role") == "assistant":
-            # `agent_settled` says only "aborted": whether the run died is in its last answer.
+            # `agent_settled` says "aborted" at most (before pi 1.0 not even that): how the run ended is in its last answer.
             self._error = _error_of(message)
+            self._aborted = message.get("stopReason") == "aborted"
         return []
 
     def _tool_started(self, body: Mapping[str, Any]) -> list[WorkerEvent]:
@@ -74,8 +76,8 @@ class RunTracker:
         return [ToolEnded(str(body.get("toolCallId") or ""), name, body.get("isError") is True, exit_code)]
 
     def _settled(self, body: Mapping[str, Any]) -> list[WorkerEvent]:
-        settled = RunSettled(body.get("aborted") is True, self._error, self._usage)
-        self.busy, self._usage, self._error = False, Usage(), None
+        settled = RunSettled(body.get("aborted") is True or self._aborted, self._error, self._usage)
+        self.busy, self._usage, self._error, self._aborted = False, Usage(), None, False
         return [settled]
 
     def _compacted(self, body: Mapping[str, Any]) -> list[WorkerEvent]:

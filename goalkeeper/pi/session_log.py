@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from goalkeeper.evidence.transcript import Entry, Transcript
+from goalkeeper.evidence.transcript import Transcript
 from goalkeeper.pi.jsonl import decode
 from goalkeeper.pi.session_entries import Line
 from goalkeeper.pi.session_lines import (
@@ -25,7 +25,6 @@ from goalkeeper.pi.session_lines import (
     split_lines,
 )
 from goalkeeper.pi.session_tail import Demand, Tail
-from goalkeeper.pi.session_tree import joined
 
 SMALL_FILE = 4 * 1024 * 1024
 """Up to this size in bytes `Transcript.earlier` is counted; above, it is estimated."""
@@ -111,19 +110,6 @@ class SessionLog:
                 self._load(fd, end, characters)
                 view = self._tail.view(end, characters)
             return self._tail.transcript(view, end)
-
-    def entries_after(self, entry_id: str) -> tuple[Entry, ...] | None:
-        """Return the branch's entries after `entry_id`, oldest first; None if it is not on the branch."""
-        with self._open() as fd:
-            if fd is None:
-                return None
-            self._catch_up(fd)
-            chain = self._walk(fd, self._last, lambda line: line.id == entry_id)
-        if not chain.lines or chain.lines[-1].id != entry_id:
-            return None
-        # The marked entry takes part in the joining: it may hold the calls of the results after it.
-        entries = joined([line.entry for line in reversed(chain.lines) if line.entry is not None])
-        return tuple(entry for entry in entries if entry.id != entry_id)
 
     # ---- following the file -----------------------------------------------------------------------------------
 
