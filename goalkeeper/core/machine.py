@@ -154,7 +154,7 @@ TABLE: Final[dict[tuple[Phase, type[Event]], Cell]] = {
         RunEnded,
         none=Rule(rules.foreign_run_ended, ("none",)),
         active=_keeps(rules.foreign_run_ended) | {"running": Rule(rules.run_ended, _EXAMINED)},
-        paused=Rule(rules.foreign_run_ended, ("paused",)),
+        paused=Rule(rules.late_run_ended, ("paused",)),
     ),
     **_row(
         SessionCompacted,
@@ -165,7 +165,11 @@ TABLE: Final[dict[tuple[Phase, type[Event]], Cell]] = {
     **_row(
         TimerFired,
         none=_DROP_NONE,
-        active={phase: Rule(rules.timer, (phase, "sending", "paused")) for phase in ACTIVE},
+        active=_keeps(rules.timer)
+        | {
+            "sending": Rule(rules.timer, ("sending", "paused")),
+            "running": Rule(rules.timer, ("running", "sending", "paused")),
+        },
         paused=_DROP_PAUSED,
     ),
     **_row(

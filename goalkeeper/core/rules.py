@@ -97,7 +97,9 @@ def resume(state: SessionState, event: ResumeRequested) -> Transition:
     )
     spent = spent_budget(goal)
     if spent:
-        raise IllegalCommand(f"The goal can't go on: {spent[1]}.", "Resume it with a larger --max-cost.")
+        known = goal.usage.cost is not None
+        hint = "Resume it with a larger --max-cost." if known else "Set the goal again without --max-cost."
+        raise IllegalCommand(f"The goal can't go on: {spent[1]}.", hint)
     record = GoalResumed(at=event.at, goal=goal.id, condition=goal.condition, run=0, limits=goal.limits, fresh=True)
     sent = send(replace(state, leaf=event.leaf), goal, goal.condition, "condition", event.at)
     settle: tuple[Effect, ...] = () if goal.terms else (SettleTerms(goal.id, goal.condition),)
@@ -152,11 +154,12 @@ def interrupt(state: SessionState, event: Interrupted) -> Transition:
 
 
 def message_sent(state: SessionState, event: MessageSent) -> Transition:
-    """Note that the worker has the message."""
+    """Note that the worker has the message; look again in a while if the run that it was to steer is over."""
     goal = current_goal(state)
     if goal.awaited != event.effect:
         return dropped(state, event)
-    return Transition(replace(state, goal=replace(goal, stage="running", awaited=None), busy=True))
+    state = replace(state, goal=replace(goal, stage="running", awaited=None))
+    return Transition(state) if state.busy else _look_again(state)
 
 
 def message_refused(state: SessionState, event: MessageRefused) -> Transition:
@@ -174,6 +177,13 @@ def run_began(state: SessionState, event: RunBegan) -> Transition:
 def foreign_run_ended(state: SessionState, event: RunEnded) -> Transition:
     """Note the end of a run that is not this goal's: of an aborted one, or of a person's."""
     return Transition(replace(state, busy=False, leaf=event.leaf))
+
+
+def late_run_ended(state: SessionState, event: RunEnded) -> Transition:
+    """Note the end of a paused goal's run; what it cost counts, the run does not."""
+    goal = current_goal(state)
+    goal = replace(goal, worker_usage=goal.worker_usage.plus(event.usage))
+    return Transition(replace(state, goal=goal, busy=False, leaf=event.leaf))
 
 
 def run_ended(state: SessionState, event: RunEnded) -> Transition:
@@ -226,6 +236,10 @@ def question(state: SessionState, event: QuestionUnanswered) -> Transition:
 
 def compacted(state: SessionState, event: SessionCompacted) -> Transition:
     """Look again in a while: pi may go on by itself or not."""
+    return _look_again(state)
+
+
+def _look_again(state: SessionState) -> Transition:
     effect = state.next_id
     timer = StartTimer(effect, current_goal(state).id, "compaction", COMPACTION_GRACE)
     return Transition(replace(state, next_id=effect + 1), (timer,))

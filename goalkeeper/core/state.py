@@ -171,7 +171,8 @@ class SessionState:
     Attributes:
         goal: the goal, None when none is set.
         loop: the loop, None when none runs.
-        busy: a run is under way in the worker (false in a restored state: its worker is gone).
+        busy: a run is under way in the worker, or about to begin because a message is on its way to an idle one (false
+            in a restored state: its worker is gone).
         leaf: the session's last entry as far as it is known.
         next_id: the next effect id.
         awake: the awake clock's reading at the last event, None before the first event of a process.

@@ -90,7 +90,8 @@ def send(state: SessionState, goal: GoalState, text: str, why: Why, at: int) -> 
     effects += (SendMessage(effect, text, steer=state.busy),)
     if goal.run_timeout is not None:
         effects += (CancelTimers(), StartTimer(effect, goal.id, "run_timeout", goal.run_timeout))
-    return Transition(replace(state, goal=goal, next_id=effect + 1), effects)
+    # A message on its way to an idle worker is a run about to begin: what follows it must steer or abort that run.
+    return Transition(replace(state, goal=goal, busy=True, next_id=effect + 1), effects)
 
 
 def pause(state: SessionState, why: StopReason, text: str, at: int) -> Transition:

@@ -281,11 +281,6 @@ def rewrite(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def commands(text: str) -> list[str]:
-    """Return a scenario's commands."""
-    return [line[2:] for line in text.splitlines() if line.startswith("> ")]
-
-
 # ---- reading ------------------------------------------------------------------------------------------------------
 
 
@@ -336,7 +331,7 @@ def _judgement(plain: list[str], evidence: tuple[str, ...], findings: tuple[str,
 
 
 def _phase_line(state: SessionState) -> str:
-    words = [state.phase]
+    words: list[str] = [state.phase]
     if state.goal:
         words += _goal_words(state.goal)
     words += ["busy"] if state.busy else []
