@@ -31,7 +31,7 @@ _PREFIXES = {
 }
 _GOOGLE = "generativelanguage.googleapis.com"  # litellm knows this address, and lays out others differently
 
-_PREFIX = re.compile(r"^(?:litellm\.)?(?:\w+Error: )?(?:\w+Exception - )?")
+_PREFIX = re.compile(r"^(?:litellm\.)?(?:\w+Error: )*(?:\w+Exception - )?")
 
 # Parts of a question that a provider may refuse, and the words by which its refusal is told.
 _OPTIONAL = {
@@ -86,8 +86,8 @@ class LitellmConfig:
 class LitellmModel:
     """Asks one model through litellm, once per question: no tools, no retries.
 
-    A schema goes along where litellm sends it as such, and temperature 0. If the provider refuses a question because of
-    one of them, the question is asked again without it (it is another question then, no retry), and so are all later ones.
+    A schema goes along where litellm sends it as such, and temperature 0. If the provider refuses a question because
+    of one of them, it is asked again without it (another question, no retry), and so are all later ones.
 
     Args:
         config: which model.
