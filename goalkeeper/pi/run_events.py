@@ -38,7 +38,11 @@ class RunTracker:
         self.busy = False
         self._usage = Usage()
         self._error: str | None = None
-        self._aborted = False
+        self._abort_asked = False
+
+    def expect_abort(self) -> None:
+        """Note that the run under way is being aborted."""
+        self._abort_asked = self.busy
 
     def feed(self, event: PeerEvent) -> list[WorkerEvent]:
         """Return what follows from one event of pi; nothing for those that only repeat or decorate."""
@@ -58,9 +62,8 @@ class RunTracker:
             return []
         self._usage = self._usage.plus(usage_of(message.get("usage")))
         if message.get("role") == "assistant":
-            # `agent_settled` says "aborted" at most (before pi 1.0 not even that): how the run ended is in its last answer.
+            # `agent_settled` says "aborted" at most: whether the run died is in its last answer.
             self._error = _error_of(message)
-            self._aborted = message.get("stopReason") == "aborted"
         return []
 
     def _tool_started(self, body: Mapping[str, Any]) -> list[WorkerEvent]:
@@ -76,8 +79,10 @@ class RunTracker:
         return [ToolEnded(str(body.get("toolCallId") or ""), name, body.get("isError") is True, exit_code)]
 
     def _settled(self, body: Mapping[str, Any]) -> list[WorkerEvent]:
-        settled = RunSettled(body.get("aborted") is True or self._aborted, self._error, self._usage)
-        self.busy, self._usage, self._error, self._aborted = False, Usage(), None, False
+        # Before pi 1.0 the record does not say it, and the last answer calls an abort an error.
+        aborted = body.get("aborted", self._abort_asked) is True
+        settled = RunSettled(aborted, None if aborted else self._error, self._usage)
+        self.busy, self._usage, self._error, self._abort_asked = False, Usage(), None, False
         return [settled]
 
     def _compacted(self, body: Mapping[str, Any]) -> list[WorkerEvent]:

@@ -152,15 +152,13 @@ class ScriptedWorker:
         self._steers.clear()
         self._follow_ups.clear()
         if self._run is not None and not self._run.done():
-            self._run.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._run
+            await self._end_run()
             self._session.assistant("", stop_reason="aborted", error="This operation was aborted")
             self._events.put_nowait(RunSettled(aborted=True))
 
     async def crash(self, returncode: int = -9) -> None:
         """End like a process that was killed."""
-        self._end_run()
+        await self._end_run()
         self._exit(returncode)
 
     async def shell(self, command: str, *, timeout: float) -> ShellResult:
@@ -180,14 +178,15 @@ class ScriptedWorker:
         if self.closed:
             return
         self.closed = self._gone = True
-        self._end_run()
+        await self._end_run()
         self._events.put_nowait(None)
 
     # ---- runs -------------------------------------------------------------------------------------------------
 
-    def _end_run(self) -> None:
+    async def _end_run(self) -> None:
         if self._run is not None:
             self._run.cancel()
+            await asyncio.wait({self._run})
 
     def _exit(self, returncode: int) -> None:
         self._gone = True

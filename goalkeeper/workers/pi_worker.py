@@ -195,6 +195,7 @@ class PiWorker:
         timeout = self._config.abort_timeout
         # An abort alone would let queued messages start the next run.
         await self._client.request("clear_queue", timeout=timeout)
+        self._tracker.expect_abort()
         await self._client.request("abort", timeout=timeout)
 
     async def shell(self, command: str, *, timeout: float) -> ShellResult:
