@@ -126,7 +126,7 @@ TABLE: Final[dict[tuple[Phase, type[Event]], Cell]] = {
         active={
             "sending": Rule(rules.restore, ("sending", *_EXAMINED)),
             "running": Rule(rules.restore, ("sending", *_EXAMINED)),
-            "checking": Rule(rules.restore, ("checking", "evaluating")),
+            "checking": Rule(rules.restore, ("checking",)),
             "evaluating": Rule(rules.restore, ("checking", "evaluating")),
         },
         paused=IGNORED,
