@@ -30,7 +30,7 @@ class SessionOpened(BaseRecord):
     """A controller holds a session and its worker is up.
 
     Attributes:
-        session: absolute path of the session file, null for an ephemeral session.
+        session_file: absolute path of the session file, null for an ephemeral session.
         session_id: pi's session id.
         cwd: the folder it works in.
         model: provider and model of the worker, "provider/model".
@@ -38,7 +38,7 @@ class SessionOpened(BaseRecord):
     """
 
     event: Literal["session"] = "session"
-    session: str | None
+    session_file: str | None
     session_id: str
     cwd: str
     model: str

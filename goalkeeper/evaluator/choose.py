@@ -5,7 +5,6 @@ Knows nothing of how it is asked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from goalkeeper.errors import PeerError, PrerequisiteError
@@ -47,19 +46,21 @@ async def _client(kind: str, model: str | None, session_model: ModelInfo | None,
     if pi is None:
         raise PrerequisiteError("The evaluator has no model.", "Name one with --model or GOALKEEPER_MODEL.")
     if kind == "pi":
-        return PiModel(PiModelConfig(pi, _model_arguments(model, session_model)))
+        return PiModel(PiModelConfig(pi, *_pi_names(model, session_model)))
     if session_model is None:
         raise PrerequisiteError("The evaluator has no model.", "Name one with --model or GOALKEEPER_MODEL.")
     preload()
     return LitellmModel(LitellmConfig.of_session(session_model, await _key(pi, session_model.provider)))
 
 
-def _model_arguments(model: str | None, session_model: ModelInfo | None) -> Sequence[str]:
-    if model:
-        return ("--model", model)
+def _pi_names(model: str | None, session_model: ModelInfo | None) -> tuple[str, str]:
+    """Return pi's provider and model id; a model by the user's word may name its provider as "provider/id"."""
+    provider, slash, model_id = (model or "").partition("/")
+    if slash:
+        return provider, model_id
     if session_model is None:
         raise PrerequisiteError("The evaluator has no model.", "Name one with --model or GOALKEEPER_MODEL.")
-    return ("--provider", session_model.provider, "--model", session_model.model_id)
+    return session_model.provider, model or session_model.model_id
 
 
 async def _key(pi: PiCommand, provider: str) -> str:

@@ -73,17 +73,24 @@ class Driver:
         self._inbox.put_nowait((event, done))
         return await done
 
+    def begin(self, event: Event, runner: EffectRunner) -> None:
+        """Handle the first event at once.
+
+        Raises:
+            IllegalCommand: it can't be carried out; nothing has changed.
+        """
+        self._apply(step(self.state, event), event, runner)
+
     async def run(self, runner: EffectRunner, until: Callable[[SessionState], bool]) -> SessionState:
-        """Handle events until `until` holds after one of them; return the last state."""
+        """Handle events until `until` holds; return the last state."""
         heartbeat = asyncio.create_task(self._beat())
         try:
-            while True:
+            while not until(self.state):
                 event, done = await self._inbox.get()
                 if isinstance(event, BaseException):
                     raise event
                 self._handle(event, done, runner)
-                if until(self.state):
-                    return self.state
+            return self.state
         finally:
             heartbeat.cancel()
 
@@ -94,11 +101,14 @@ class Driver:
             if done and not done.done():
                 done.set_exception(error)
             return
+        self._apply(transition, event, runner)
+        if done and not done.done():
+            done.set_result(transition)
+
+    def _apply(self, transition: Transition, event: Event, runner: EffectRunner) -> None:
         if isinstance(event, TimePassed) or durable(transition.state) != durable(self.state):
             self._store.save(transition.state)
         self.state = transition.state
-        if done and not done.done():
-            done.set_result(transition)
         for effect in transition.effects:
             if isinstance(effect, Announce):
                 self._tell(effect.record)

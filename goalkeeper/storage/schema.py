@@ -6,12 +6,14 @@ under "goalkeeper". When the two disagree, the extension has changed the file si
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 from dataclasses import replace
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from goalkeeper.core.records import Record
 from goalkeeper.core.state import GoalState, LoopState, Pause, SessionState
 
 VERSION: Final = 1
@@ -105,7 +107,10 @@ def _read_goal(document: Document) -> GoalState:
         if not isinstance(condition, str):
             raise SchemaError("goal.condition is not a string")
         goal = GoalState(
-            id=uuid.uuid4().hex[:12], condition=condition, started_at=int(document.get("startedAt") or 0), stage="running"
+            id=uuid.uuid4().hex[:12],
+            condition=condition,
+            started_at=int(document.get("startedAt") or 0),
+            stage="running",
         )
     text = document.get("pausedReason")
     pause = goal.pause if goal.pause and goal.pause.text == text else Pause("user", str(text)) if text else None
@@ -125,3 +130,14 @@ def _read_loop(document: Document) -> LoopState:
         iterations=int(document.get("iterations") or 0),
         last_tick_at=int(document.get("lastTickAt") or 0),
     )
+
+
+def record_document(record: Record) -> Document:
+    """Return a record as a JSON object: the event's name first, then its time, its goal and its own fields."""
+    fields = dataclasses.asdict(record)
+    return {"event": fields.pop("event"), "at": fields.pop("at"), "goal": fields.pop("goal"), **fields}
+
+
+def record_schema() -> Document:
+    """Return the JSON Schema of all records, for docs/events.schema.json."""
+    return TypeAdapter(Record).json_schema(mode="serialization")

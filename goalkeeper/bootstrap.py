@@ -1,0 +1,360 @@
+"""The composition root: puts one controller of one session together, runs it, and takes it apart again.
+
+Knows nothing of terminals or of how commands are spelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from goalkeeper.config import CONTINUE_SESSION, NEW_SESSION, NO_SESSION, Budget, GoalConfig, WorkerChoice
+from goalkeeper.core.effects import Announce
+from goalkeeper.core.events import ClearRequested, Event, GoalSet, Interrupted, ResumeRequested, SessionRestored
+from goalkeeper.core.machine import Transition, step
+from goalkeeper.core.records import Cleared, Notice, Record, SessionOpened
+from goalkeeper.core.state import EvaluatorName, SessionState
+from goalkeeper.errors import SessionHeldError, UsageError
+from goalkeeper.evaluator.choose import open_evaluator
+from goalkeeper.evidence.transcript import Transcript
+from goalkeeper.pi.install import find_pi
+from goalkeeper.pi.session_log import SessionLog
+from goalkeeper.ports import WorkerInfo
+from goalkeeper.runtime.clock import SystemClock
+from goalkeeper.runtime.control import ControlServer, runtime_folder
+from goalkeeper.runtime.driver import Driver
+from goalkeeper.runtime.freshness import FreshnessSource
+from goalkeeper.runtime.handlers import Handlers
+from goalkeeper.runtime.judge import TRANSCRIPT_CHARACTERS
+from goalkeeper.runtime.recovery import trace_run
+from goalkeeper.runtime.store import StateStore
+from goalkeeper.runtime.watch import Watcher
+from goalkeeper.storage.holder import read_note
+from goalkeeper.storage.locks import SessionLock, hold_session, wait_worker_gone, worker_lock
+from goalkeeper.storage.paths import controller_lock
+from goalkeeper.workers.pi_worker import PiWorker, PiWorkerConfig
+from goalkeeper.worktree.fingerprint import WorkTree
+from goalkeeper.worktree.stamps import Stamper
+
+ORPHAN_PATIENCE = 5.0
+"""Seconds that a dead controller's pi has to end by itself: it does so when its standard input closes."""
+
+IDLE_PATIENCE = 35.0
+"""Seconds to wait for the end of an aborted run before pi is ended."""
+
+INTERRUPTED_STATUS = 130
+
+Tell = Callable[[Record], None]
+
+
+class Controller:
+    """One session with its worker, its goal and its locks.
+
+    Use as an async context manager; inside, `set_goal` or `resume_goal` runs to the end.
+
+    Args:
+        choice: which pi works, and where.
+        tell: told of each record, in order.
+        on_kill: called before the process ends at once after a second Ctrl-C.
+    """
+
+    def __init__(self, choice: WorkerChoice, tell: Tell, on_kill: Callable[[], None] = lambda: None) -> None:
+        self._choice = choice
+        self._tell_user = tell
+        self._on_kill = on_kill
+        self._clock = SystemClock()
+        self._stack = contextlib.AsyncExitStack()
+        self._lock: SessionLock | None = None
+        self._interrupts = 0
+
+    async def __aenter__(self) -> Controller:
+        """Start pi, hold its session, load what is stored about it.
+
+        Raises:
+            PrerequisiteError: no pi, pi too old, no model.
+            SessionHeldError: another controller holds the session.
+            PeerError: pi did not start.
+        """
+        await self._stack.__aenter__()
+        try:
+            await self._open()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """End pi, give the session back."""
+        await self._stack.aclose()
+
+    async def _open(self) -> None:
+        self._pi = find_pi()
+        path = session_path(self._choice.session)
+        cwd = self._choice.cwd
+        if path:
+            await self._hold(path)
+            header = SessionLog(path).header()
+            cwd = header.cwd if header and header.cwd else cwd
+        key = str(runtime_folder() / f"worker-{uuid.uuid4().hex[:12]}")
+        fd = worker_lock(key)
+        self._worker = PiWorker(
+            PiWorkerConfig(
+                pi=self._pi,
+                cwd=cwd,
+                session=self._choice.session,
+                pi_args=self._choice.pi_args,
+                pass_fds=(fd,),
+            )
+        )
+        try:
+            self.info = await self._worker.start()
+        finally:
+            os.close(fd)
+        self._stack.push_async_callback(self._worker.close)
+        if self.info.session_file and not self._lock:
+            await self._hold(self.info.session_file)
+        self._control = ControlServer(self._answer)
+        await self._control.start()
+        self._stack.push_async_callback(self._control.close)
+        if self._lock:
+            self._lock.update(control=self._control.path, worker=key, pi=self.info.pid)
+        self._store = StateStore(self.info.cwd, self.info.session_file, self._clock, self._warn)
+        self.state = self._store.load()
+        self._tell(
+            SessionOpened(
+                at=self._clock.now(),
+                session_file=self.info.session_file,
+                session_id=self.info.session_id,
+                cwd=self.info.cwd,
+                model=_model_words(self.info),
+                pi=self.info.version,
+            )
+        )
+
+    async def _hold(self, session_file: str) -> None:
+        """Hold the session; see to it that the pi of a controller that died is gone first."""
+        before = read_note(controller_lock(session_file)).note
+        self._lock = hold_session(session_file, _holder_note())
+        self._stack.callback(self._lock.release)
+        key = before.get("worker")
+        if isinstance(key, str) and not await wait_worker_gone(key, ORPHAN_PATIENCE):
+            await _end_orphan(key, before.get("pi"))
+
+    # ---- goals ------------------------------------------------------------------------------------------------
+
+    async def set_goal(self, config: GoalConfig) -> SessionState:
+        """Set a goal and work until it is met, paused or cleared."""
+
+        async def begin() -> Event:
+            transcript = await self._worker.transcript(0)
+            return GoalSet(
+                goal=uuid.uuid4().hex[:12],
+                condition=config.condition,
+                leaf=transcript.leaf,
+                limits=config.budget.limits(),
+                evaluator=config.evaluator,
+                model=config.model,
+                terms=config.terms(),
+                checks=tuple(config.checks),
+                ignore=tuple(config.ignore),
+                run_timeout=config.run_timeout,
+                tree=await self._tree.fingerprint(),
+                **self._times(),
+            )
+
+        return await self._run(begin, config.evaluator, config.model, tuple(config.ignore))
+
+    async def resume_goal(self, budget: Budget) -> SessionState:
+        """Resume the session's goal: a paused one with a fresh budget, an active one with what was left.
+
+        Raises:
+            UsageError: there is nothing to resume.
+        """
+        goal = self.state.goal
+        if goal is None:
+            raise UsageError("No goal is set in this session.", "See `goal` for the goals of this folder.")
+
+        async def begin() -> Event:
+            transcript = await self._worker.transcript(TRANSCRIPT_CHARACTERS)
+            limits: dict[str, Any] = {
+                "max_runs": budget.max_runs,
+                "max_seconds": budget.max_seconds,
+                "max_cost": budget.max_cost,
+            }
+            if goal.pause:
+                return ResumeRequested(leaf=transcript.leaf, **limits, **self._times())
+            trace = trace_run(transcript, goal.sent)
+            return SessionRestored(run=trace.run, leaf=transcript.leaf, digest=trace.digest, **limits, **self._times())
+
+        return await self._run(begin, goal.evaluator, goal.model, goal.ignore)
+
+    async def transcript(self) -> Transcript:
+        """Return the newest part of the session's branch."""
+        return await self._worker.transcript(TRANSCRIPT_CHARACTERS)
+
+    async def _run(
+        self, begin: Callable[[], Any], evaluator: EvaluatorName, model: str | None, ignore: tuple[str, ...]
+    ) -> SessionState:
+        self._tree = WorkTree(self.info.cwd, ignore)
+        self._stack.callback(self._tree.close)
+        stamper = Stamper(self._tree, known=self._store.stamps(), made=self._store.add_stamp)
+        self._stack.push_async_callback(stamper.close)
+        freshness = FreshnessSource(self._tree, stamper)
+        driver = Driver(self.state, self._store, self._tell, self._clock)
+        asker, event = await asyncio.gather(
+            open_evaluator(evaluator, model, self.info.model, self._pi),
+            begin(),
+        )
+        self._stack.push_async_callback(asker.close)
+        handlers = Handlers(
+            self._worker,
+            asker,
+            freshness,
+            stamper,
+            clock=self._clock,
+            cwd=self.info.cwd,
+            post=driver.post,
+            tell=self._tell,
+            fail=driver.fail,
+        )
+        watcher = Watcher(
+            self._worker,
+            stamper,
+            clock=self._clock,
+            post=driver.post,
+            tell=self._tell,
+            leaf=getattr(event, "leaf", None),
+        )
+        watching = asyncio.create_task(watcher.run())
+        watching.add_done_callback(lambda task: _report(task, driver.fail))
+        self._driver = driver
+        try:
+            with self._signals(driver):
+                driver.begin(event, handlers)
+                self.state = await driver.run(handlers, _Ended(self._clock.awake))
+                await asyncio.wait_for(handlers.finish(), IDLE_PATIENCE)
+        finally:
+            watching.cancel()
+        return self.state
+
+    def _times(self) -> dict[str, Any]:
+        return {"at": self._clock.now(), "awake": self._clock.awake()}
+
+    # ---- records ----------------------------------------------------------------------------------------------
+
+    def _tell(self, record: Record) -> None:
+        self._store.journal(record)
+        self._tell_user(record)
+
+    def _warn(self, text: str) -> None:
+        self._tell_user(Notice(at=self._clock.now(), level="warning", text=text))
+
+    # ---- other terminals, signals -----------------------------------------------------------------------------
+
+    async def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        if request.get("do") == "clear":
+            return _cleared(await self._driver.submit(ClearRequested(**self._times())))
+        raise UsageError("This controller can't do that.", "It may be older than the command that asked.")
+
+    @contextlib.contextmanager
+    def _signals(self, driver: Driver) -> Iterator[None]:
+        """Pause at the first Ctrl-C or SIGTERM, end at once at the second."""
+        loop = asyncio.get_running_loop()
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        for number in numbers:
+            loop.add_signal_handler(number, self._interrupted, driver)
+        try:
+            yield
+        finally:
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+    def _interrupted(self, driver: Driver) -> None:
+        self._interrupts += 1
+        if self._interrupts == 1:
+            driver.post(Interrupted(**self._times()))
+            return
+        self._on_kill()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.info.pid, signal.SIGKILL)
+        os._exit(INTERRUPTED_STATUS)
+
+
+def clear_stored(cwd: str, session_file: str) -> dict[str, Any]:
+    """Clear the goal and the loop of a session that no controller holds; return what was cleared.
+
+    Raises:
+        SessionHeldError: a controller has taken it up meanwhile.
+    """
+    lock = hold_session(session_file, _holder_note())
+    clock = SystemClock()
+    try:
+        store = StateStore(cwd, session_file, clock, lambda text: None)
+        transition = step(store.load(), ClearRequested(at=clock.now(), awake=clock.awake()))
+        for effect in transition.effects:
+            if isinstance(effect, Announce):
+                store.journal(effect.record)
+        store.save(transition.state)
+    finally:
+        lock.release()
+    return _cleared(transition)
+
+
+def _holder_note() -> dict[str, Any]:
+    return {"pid": os.getpid(), "command": " ".join(sys.argv), "started": time.time()}
+
+
+def _cleared(transition: Transition) -> dict[str, Any]:
+    record = next(e.record for e in transition.effects if isinstance(e, Announce) and isinstance(e.record, Cleared))
+    return {"condition": record.condition, "loop_stopped": record.loop_stopped}
+
+
+class _Ended:
+    """Tells when a controller's work is over: no active goal, and the worker idle, or not within a bound."""
+
+    def __init__(self, awake: Callable[[], float]) -> None:
+        self._awake = awake
+        self._since: float | None = None
+
+    def __call__(self, state: SessionState) -> bool:
+        if state.goal and not state.goal.pause:
+            self._since = None
+            return False
+        now = self._awake()
+        self._since = now if self._since is None else self._since
+        return not state.busy or now - self._since > IDLE_PATIENCE
+
+
+def session_path(session: str) -> str | None:
+    """Return the absolute path if the choice of a session is a path, None for an id or one of the three words."""
+    if session in (NEW_SESSION, CONTINUE_SESSION, NO_SESSION):
+        return None
+    return str(Path(session).absolute()) if "/" in session or session.endswith(".jsonl") else None
+
+
+async def _end_orphan(key: str, pid: object) -> None:
+    """End the pi of a dead controller. Its lock is still held, so the process id can't have been given away."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if isinstance(pid, int) and pid > 1:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, number)
+        if await wait_worker_gone(key, ORPHAN_PATIENCE):
+            return
+    raise SessionHeldError(f"A pi (process {pid}) of an earlier controller still works on this session.", "End it.")
+
+
+def _report(task: asyncio.Task[None], fail: Callable[[BaseException], None]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        fail(error)
+
+
+def _model_words(info: WorkerInfo) -> str:
+    return f"{info.model.provider}/{info.model.model_id}" if info.model else ""

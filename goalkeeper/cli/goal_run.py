@@ -1,0 +1,147 @@
+"""Runs what `goal` was asked for: set, resume, clear.
+
+Knows nothing of options; it puts a controller and a screen together and says how it ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from goalkeeper.bootstrap import Controller, clear_stored
+from goalkeeper.cli.exit_codes import ExitCode
+from goalkeeper.cli.screen import EvidenceExcerpt, Screen, open_screen
+from goalkeeper.config import Budget, GoalConfig, WorkerChoice
+from goalkeeper.core.records import Cleared, GoalMet, GoalPaused, Record
+from goalkeeper.core.verdict import CitedEntry
+from goalkeeper.errors import UsageError
+from goalkeeper.evidence.text import clean
+from goalkeeper.evidence.transcript import Transcript
+from goalkeeper.runtime.control import ask
+from goalkeeper.storage.holder import holder
+from goalkeeper.storage.read_state import StateDocument, read_states
+
+EXCERPT_CHARACTERS = 1_200
+"""Characters of a cited entry that the closing panel shows, from its end."""
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """The record that ended the command."""
+
+    last: Record | None = None
+
+    def note(self, record: Record) -> None:
+        if isinstance(record, GoalMet | GoalPaused | Cleared):
+            self.last = record
+
+    @property
+    def code(self) -> ExitCode:
+        if isinstance(self.last, GoalMet):
+            return ExitCode.MET
+        if isinstance(self.last, GoalPaused) and self.last.why == "interrupted":
+            return ExitCode.INTERRUPTED
+        return ExitCode.PAUSED
+
+
+def set_goal(config: GoalConfig, choice: WorkerChoice, *, as_json: bool, quiet: bool) -> int:
+    """Set a goal and work in the foreground until it is met, paused or cleared; return the exit code."""
+    return _drive(choice, lambda controller: controller.set_goal(config), as_json=as_json, quiet=quiet)
+
+
+def resume(cwd: str, session: str | None, budget: Budget, *, as_json: bool, quiet: bool) -> int:
+    """Resume the folder's goal and work in the foreground; return the exit code."""
+    owner = _choose(cwd, session, "resume")
+    if owner is None:
+        raise UsageError("There is no goal to resume in this folder.", 'Set one: goal "the tests pass"')
+    choice = WorkerChoice(cwd, owner)
+    return _drive(choice, lambda controller: controller.resume_goal(budget), as_json=as_json, quiet=quiet)
+
+
+def clear(cwd: str, session: str | None, *, as_json: bool) -> int:
+    """Clear the folder's goal and loop, in the running controller if there is one; return the exit code."""
+    owner = _choose(cwd, session, "clear")
+    answer: dict[str, Any] = {"condition": None, "loop_stopped": False}
+    if owner is not None:
+        live = holder(owner)
+        answer = ask(live.control, {"do": "clear"}) if live and live.control else clear_stored(cwd, owner)
+    if as_json:
+        record = {"event": "cleared", "at": time.time_ns() // 1_000_000, "goal": ""}
+        print(json.dumps(record | {"condition": answer["condition"], "loop_stopped": answer["loop_stopped"]}))
+        return ExitCode.MET
+    if answer["condition"] is not None:
+        print(f"Goal cleared: {clean(answer['condition'])}")
+    else:
+        print("No goal is set in this folder.")
+    if answer["loop_stopped"]:
+        print("The loop is stopped, too.")
+    return ExitCode.MET
+
+
+def _drive(choice: WorkerChoice, work: Callable[[Controller], Awaitable[Any]], *, as_json: bool, quiet: bool) -> int:
+    screen = open_screen(as_json=as_json, quiet=quiet)
+    outcome = _Outcome()
+
+    def tell(record: Record) -> None:
+        outcome.note(record)
+        screen.tell(record)
+
+    async def drive() -> None:
+        async with Controller(choice, tell, on_kill=screen.stop) as controller:
+            await work(controller)
+            if isinstance(outcome.last, GoalMet):
+                screen.show_evidence(excerpts(await controller.transcript(), outcome.last.evidence))
+
+    screen.start()
+    try:
+        asyncio.run(drive())
+    finally:
+        screen.stop()
+    return outcome.code
+
+
+def excerpts(transcript: Transcript, evidence: tuple[CitedEntry, ...]) -> list[EvidenceExcerpt]:
+    """Return what the cited entries say, from their end."""
+    entries = {entry.id: entry for entry in transcript.entries}
+    shown = []
+    for cited in evidence:
+        entry = entries.get(cited.id)
+        if entry:
+            text = clean(entry.text).strip()
+            cut = text if len(text) <= EXCERPT_CHARACTERS else "… " + text[-EXCERPT_CHARACTERS:]
+            title = f"{entry.tool_name or entry.kind} {entry.command or ''}".strip()
+            shown.append(EvidenceExcerpt(cited.id, title, cut))
+    return shown
+
+
+def _choose(cwd: str, session: str | None, verb: str) -> str | None:
+    """Return the owner of the one state of the folder that can be meant, None when there is none.
+
+    Raises:
+        UsageError: there are several; the user must say which.
+    """
+    states = [state for state in read_states(cwd) if _is_usable(state)]
+    if session is not None:
+        wanted = str(Path(session).absolute())
+        states = [s for s in states if s.owner == wanted or session in Path(s.owner or "").name]
+    if not states:
+        return None
+    if len(states) > 1:
+        names = "\n".join(f"  --session {s.owner}  {_condition(s)}" for s in states)
+        raise UsageError(f"There are {len(states)} goals in this folder; say which to {verb}:\n{names}")
+    return states[0].owner
+
+
+def _is_usable(state: StateDocument) -> bool:
+    document = state.document
+    return bool(state.owner and document and not state.problem and (document.get("goal") or document.get("loop")))
+
+
+def _condition(state: StateDocument) -> str:
+    goal = (state.document or {}).get("goal") or {}
+    return clean(str(goal.get("condition") or "a loop"))[:60]

@@ -1,0 +1,69 @@
+"""The driver's store over the state folder: state, journal and stamps of one session.
+
+Knows nothing of effects. An ephemeral session stores nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from goalkeeper.core.records import Record
+from goalkeeper.core.state import SessionState
+from goalkeeper.core.verdict import Stamp
+from goalkeeper.runtime.clock import Clock
+from goalkeeper.storage.journal import Journal, StampFile
+from goalkeeper.storage.schema import SchemaError, from_document, record_document, to_document
+from goalkeeper.storage.state_file import StateFile
+
+
+class StateStore:
+    """What is kept of one session.
+
+    Args:
+        cwd: the session's folder.
+        session_file: the owner; None for an ephemeral session, of which nothing is kept.
+        clock: for the time of saving.
+        warn: told once of each kind of trouble; the work goes on.
+    """
+
+    def __init__(self, cwd: str, session_file: str | None, clock: Clock, warn: Callable[[str], None]) -> None:
+        self._owner = session_file
+        self._clock = clock
+        self._warn = warn
+        self._file = StateFile(cwd, session_file, warn) if session_file else None
+        self._journal = Journal(cwd, session_file, warn) if session_file else None
+        self._stamps = StampFile(cwd, session_file, warn) if session_file else None
+
+    def load(self) -> SessionState:
+        """Return what is stored of the session, an empty state if there is nothing that can be read."""
+        document = self._file.load() if self._file else None
+        if document is None or self._file is None:
+            return SessionState()
+        try:
+            return from_document(document)
+        except SchemaError as error:
+            self._warn(f"{error}; it is set aside as {self._file.set_aside()}")
+            return SessionState()
+
+    def save(self, state: SessionState) -> None:
+        """Save the state durably; the file goes away when goal and loop are both cleared."""
+        if self._file and self._owner:
+            document = to_document(state, self._owner, saved_at=self._clock.now())
+            if document is None:
+                self._file.delete()
+            else:
+                self._file.save(document)
+
+    def journal(self, record: Record) -> None:
+        """Append a record to the journal; single tool calls are shown, not kept."""
+        if self._journal and record.event != "tool":
+            self._journal.append(record_document(record))
+
+    def stamps(self) -> Mapping[str, Stamp]:
+        """Return the stamps that were made in this session so far."""
+        return self._stamps.load() if self._stamps else {}
+
+    def add_stamp(self, key: str, stamp: Stamp) -> None:
+        """Keep a stamp."""
+        if self._stamps:
+            self._stamps.append(key, stamp)
