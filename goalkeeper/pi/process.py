@@ -23,6 +23,7 @@ from goalkeeper.errors import PeerError, PrerequisiteError
 MARKER = "GOALKEEPER_WORKER_KEY"
 _STDERR_TAIL = 8192
 _PIPE_GRACE = 0.5
+_POLL = 0.005
 
 
 class PiProcess(asyncio.SubprocessProtocol):
@@ -164,13 +165,21 @@ class PiProcess(asyncio.SubprocessProtocol):
             if await self.wait(grace):
                 break
             family |= descendants(self.pid, self._marker)
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, sign)
+            _signal_group(self.pid, sign)
         await self.wait(grace)
-        _kill_left_over(family, descendants(self.pid, self._marker), self.pid)
+        await self._end_family(family | descendants(self.pid, self._marker), grace)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), _PIPE_GRACE * 2)
         self._transport.close()
+
+    async def _end_family(self, family: set[tuple[int, str]], grace: float) -> None:
+        _signal_group(self.pid, signal.SIGKILL)
+        for member in family:
+            _kill(member)
+        waited = 0.0
+        while waited < grace and any(_alive(member) for member in family):
+            await asyncio.sleep(_POLL)
+            waited += _POLL
 
 
 # ---- what pi left behind ---------------------------------------------------------------------------------------
@@ -192,10 +201,9 @@ def descendants(pid: int, marker: str) -> set[tuple[int, str]]:
         if not folder.name.isdigit():
             continue
         with contextlib.suppress(OSError, ValueError, IndexError):
-            # The name in parentheses may hold spaces and parentheses itself: count from the last one.
-            fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            fields = _stat(folder)
             number = int(folder.name)
-            parents[number], started[number] = int(fields[1]), fields[19]
+            parents[number], started[number] = int(fields[_PARENT]), fields[_STARTED]
             if needle in (folder / "environ").read_bytes():
                 marked.add(number)
     found = {number for number in parents if number in marked or _descends(number, pid, parents)}
@@ -212,11 +220,31 @@ def _descends(number: int, ancestor: int, parents: Mapping[int, int]) -> bool:
     return False
 
 
-def _kill_left_over(before: set[tuple[int, str]], now: set[tuple[int, str]], group: int) -> None:
-    for number, start in before | now:
-        with contextlib.suppress(OSError, IndexError):
-            fields = Path(f"/proc/{number}/stat").read_text(errors="replace").rpartition(")")[2].split()
-            if fields[19] == start:
-                os.kill(number, signal.SIGKILL)
+def _alive(member: tuple[int, str]) -> bool:
+    number, start = member
+    try:
+        fields = _stat(Path(f"/proc/{number}"))
+    except OSError:
+        return False
+    return fields[_STARTED] == start and fields[_STATE] not in "ZX"
+
+
+def _kill(member: tuple[int, str]) -> None:
+    # Between the look and the signal the number could be given away only after the process ended and was reaped.
+    if _alive(member):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(member[0], signal.SIGKILL)
+
+
+def _signal_group(group: int, sign: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
+        os.killpg(group, sign)
+
+
+# Fields of /proc/PID/stat, counted behind the name in parentheses.
+_STATE, _PARENT, _STARTED = 0, 1, 19
+
+
+def _stat(folder: Path) -> list[str]:
+    # The name may hold spaces and parentheses itself: count from the last one.
+    return (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()

@@ -79,7 +79,7 @@ class RunTracker:
         return [ToolEnded(str(body.get("toolCallId") or ""), name, body.get("isError") is True, exit_code)]
 
     def _settled(self, body: Mapping[str, Any]) -> list[WorkerEvent]:
-        # Before pi 1.0 the record does not say it, and the last answer calls an abort an error.
+        # Before pi 1.1 the record does not say it, and the last answer calls an abort an error.
         aborted = body.get("aborted", self._abort_asked) is True
         settled = RunSettled(aborted, None if aborted else self._error, self._usage)
         self.busy, self._usage, self._error, self._abort_asked = False, Usage(), None, False

@@ -102,7 +102,8 @@ class PiWorker:
 
     def _info(self, state: Mapping[str, Any]) -> WorkerInfo:
         model = state.get("model")
-        if not isinstance(model, dict):
+        # A pi that knows no model names one "unknown" of a provider "unknown".
+        if not isinstance(model, dict) or (model.get("provider"), model.get("id")) == ("unknown", "unknown"):
             raise PrerequisiteError(
                 "pi has no model to work with.", "Log in with `pi` and /login, or name a model with --model."
             )
@@ -172,7 +173,11 @@ class PiWorker:
     # ---- steering ---------------------------------------------------------------------------------------------
 
     async def send(self, text: str, *, steer: bool = False) -> None:
-        """Send a user message; the text reaches the model as it is, also when it looks like a command of pi."""
+        """Send a user message; the text reaches the model as it is.
+
+        A text that begins with "/" and the name of a command, template or skill of this pi gets one blank in front,
+        so that it is not expanded; any other is sent exactly.
+        """
         literal = await self._literal(text)
         # `steer` and `follow_up` only queue when pi is idle; `prompt` starts a run then and queues otherwise.
         data = await self._client.request("prompt", message=literal, streamingBehavior="steer" if steer else "followUp")
@@ -194,7 +199,12 @@ class PiWorker:
         """Drop queued messages, abort the run and wait until pi is idle."""
         timeout = self._config.abort_timeout
         # An abort alone would let queued messages start the next run.
-        await self._client.request("clear_queue", timeout=timeout)
+        try:
+            await self._client.request("clear_queue", timeout=timeout)
+        except PeerError as error:
+            # pi has the command since 0.84.4; before, an abort has to do.
+            if error.kind != "refused":
+                raise
         self._tracker.expect_abort()
         await self._client.request("abort", timeout=timeout)
 
@@ -206,7 +216,10 @@ class PiWorker:
             done, _ = await asyncio.wait({running}, timeout=timeout)
             if not done:
                 await self._client.request("abort_bash")
-            data = await running
+                done, _ = await asyncio.wait({running}, timeout=self._config.abort_timeout)
+            if not done:
+                raise PeerError(f"pi does not end the command {command!r}.", kind="timeout")
+            data = running.result()
         except asyncio.CancelledError:
             with contextlib.suppress(PeerError):
                 self._client.tell({"type": "abort_bash"})
