@@ -152,7 +152,7 @@ def _block(
     edited: frozenset[str],
 ) -> _Block | None:
     if entry.kind == "unreadable":
-        return _Block(None, ((" gap: one entry here could not be read", ""),))
+        return _Block(None, ((" gap: something here could not be read", ""),))
     if not is_shown(entry):
         return None
     facts = [_ROLES[entry.kind], *_facts(entry, exit_codes.get(entry.id))]

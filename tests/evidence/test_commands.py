@@ -1,0 +1,66 @@
+import pytest
+
+from goalkeeper.evidence.commands import same_command
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pytest -q",
+        "  pytest -q\n",
+        "pytest -q 2>&1",
+        "cd /project && pytest -q",
+        "cd /project/ && pytest -q 2>&1",
+        'cd "/project" && pytest -q',
+        "cd '/project' &&\n  pytest -q",
+        "cd . && pytest -q",
+    ],
+)
+def test_the_same_command_in_another_dress_is_the_same(command: str) -> None:
+    assert same_command(command, "pytest -q", "/project")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pytest -q || true",
+        "pytest -q; true",
+        "pytest -q | tail -3",
+        "pytest -q > log",
+        "pytest -q 2>/dev/null",
+        "pytest -q &",
+        "pytest -q -k parse",
+        "pytest",
+        "pytest  -q",
+        "PYTEST_ADDOPTS=-x pytest -q",
+        "cd /other && pytest -q",
+        "cd tests && pytest -q",
+        "cd /project/link/.. && pytest -q",
+        "cd /project; pytest -q",
+        "cd /project || pytest -q",
+        "cd $HOME && pytest -q",
+        "cd ~ && pytest -q",
+        "cd - && pytest -q",
+        "cd $(pwd) && pytest -q",
+        "cd /project && cd tests && pytest -q",
+        "cd /project && pytest -q || true",
+        "pytest -q\n2>&1",
+        "pytest -q2>&1",
+        "pytest -q 2>&1 2>&1",
+        "echo 'pytest -q'",
+        "",
+    ],
+)
+def test_anything_else_is_another_command(command: str) -> None:
+    assert not same_command(command, "pytest -q", "/project")
+
+
+def test_the_named_command_is_read_the_same_way() -> None:
+    assert same_command("make test", "cd /project && make test 2>&1", "/project")
+    assert same_command("cd sub && make", "cd sub && make", "/project")
+
+
+def test_no_command_is_the_same_as_none() -> None:
+    assert not same_command(None, None, "/project")
+    assert not same_command(None, "make", "/project")
+    assert not same_command("cd /project && make", "make", "")
