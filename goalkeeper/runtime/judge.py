@@ -15,7 +15,7 @@ from goalkeeper.evaluator.prompt import EvaluatorRequest, verdict_request, windo
 from goalkeeper.evidence.citations import judge_claim
 from goalkeeper.evidence.proof_files import changed_proof_files
 from goalkeeper.evidence.transcript import Transcript
-from goalkeeper.evidence.window import build_window
+from goalkeeper.evidence.window import Window, build_window
 from goalkeeper.ports import ShellResult
 from goalkeeper.runtime.freshness import FreshnessSource
 
@@ -72,6 +72,7 @@ class Finding:
         window: digest of the window it saw, empty if it was not asked.
         tree: the work tree's fingerprint if a claim was held against it.
         usage: tokens and cost of the evaluator.
+        sent: the window itself, None if it was not asked.
     """
 
     judgement: Judgement
@@ -79,6 +80,7 @@ class Finding:
     window: str = ""
     tree: str | None = None
     usage: Usage = field(default_factory=Usage)
+    sent: Window | None = None
 
 
 class ChecksEvaluator:
@@ -113,7 +115,7 @@ async def judge(question: Question, evaluator: Evaluator, freshness: FreshnessSo
         return Finding(Verdict("unknown", "There is no evidence yet: nothing has been done or run in this session."))
     answer, usage = await evaluator.evaluate(verdict_request(question.condition, window, terms, changed, checks))
     if isinstance(answer, EvaluatorFailure):
-        return Finding(answer, None, window.digest, None, usage)
+        return Finding(answer, None, window.digest, None, usage, window)
     fresh = await freshness.of(transcript, answer.evidence if answer.verdict == "met" else ())
     judgement = judge_claim(
         answer,
@@ -128,7 +130,7 @@ async def judge(question: Question, evaluator: Evaluator, freshness: FreshnessSo
     )
     if isinstance(judgement, Verdict) and judgement.verdict == "met" and checks and fresh.tree != question.checks_tree:
         judgement = await _stale_checks(judgement, question.checks_tree, fresh.tree, freshness)
-    return Finding(judgement, answer, window.digest, fresh.tree, usage)
+    return Finding(judgement, answer, window.digest, fresh.tree, usage, window)
 
 
 async def _stale_checks(met: Verdict, then: str | None, now: str | None, freshness: FreshnessSource) -> Verdict:
