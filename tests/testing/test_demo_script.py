@@ -129,6 +129,7 @@ def test_a_failure_that_is_not_the_known_bug_ends_the_run(demo: Path) -> None:
     (demo / "tests" / "test_more.py").write_text("import no_such_module\n", encoding="utf-8")
     session = Session(demo)
     assert [session.run(demo_repo.CONDITION) for _ in range(2)] == [CLAIM, GIVING_UP]
+    assert session.calls == 5  # read, edit; tests, read, tests
 
 
 @pytest.mark.real_pi

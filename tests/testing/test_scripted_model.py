@@ -220,6 +220,16 @@ def test_one_connection_serves_many_requests(scripted_model: Callable[..., Scrip
     connection.close()
 
 
+def test_closing_ends_an_idle_connection(scripted_model: Callable[..., ScriptedModel]) -> None:
+    model = scripted_model()
+    connection = connect(model)
+    connection.request("GET", "/v1/models")
+    connection.getresponse().read()
+    model.close()
+    assert connection.sock.recv(1) == b""
+    connection.close()
+
+
 # ---- as a process ---------------------------------------------------------------------------------------------
 
 
