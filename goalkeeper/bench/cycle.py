@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 
+from goalkeeper.testing.demo_repo import copy_demo_repo
 from goalkeeper.testing.model_steps import RecordedRequest, Step, Text, bash
 
 RUNS = 10
@@ -16,7 +18,17 @@ RUNS = 10
 CONDITION = "every test passes"
 REPORT = "All tests pass."
 
-GOAL_SECONDS = 60.0
+GOAL_SECONDS = 120.0
+
+FLAGS = ("--offline", "--no-extensions", "--no-skills", "--no-prompt-templates", "--no-themes", "--no-context-files")
+"""How both sides start pi, so that neither pays for what the other leaves out."""
+
+
+def make_project(folder: Path) -> Path:
+    """Make the project that a goal is pursued in, a small git checkout, and return it."""
+    folder.mkdir(parents=True)
+    copy_demo_repo(folder / "project")
+    return folder / "project"
 
 
 def worker(request: RecordedRequest) -> Step:

@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from goalkeeper.bench.case import NotMeasured
-from goalkeeper.bench.cycle import CONDITION, GOAL_SECONDS, RUNS, cycles, worker
+from goalkeeper.bench.cycle import CONDITION, FLAGS, GOAL_SECONDS, RUNS, cycles, make_project, worker
 from goalkeeper.pi.install import find_pi
 from goalkeeper.testing.model_steps import RecordedRequest, Script, Text
 from goalkeeper.testing.pi_home import pi_home
 from goalkeeper.testing.scripted_model import ScriptedModel
 
 EXIT_SECONDS = 10.0
-FLAGS = ("--offline", "--no-extensions", "--no-skills", "--no-prompt-templates", "--no-themes", "--no-context-files")
 
 
 def peer_extension() -> Path:
@@ -37,8 +36,7 @@ def peer_extension() -> Path:
 def run_peer_goal(folder: Path) -> list[float]:
     """Run one goal of `RUNS` runs in a fresh pi with the peer loaded; return the milliseconds of its cycles."""
     extension = peer_extension()
-    project = folder / "project"
-    project.mkdir(parents=True)
+    project = make_project(folder)
     pi = find_pi()
     with ScriptedModel(worker, _judge()) as model:
         environment = pi.environment({**os.environ, **pi_home(folder / "agent", model.base_url)})

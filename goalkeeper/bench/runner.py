@@ -12,6 +12,7 @@ from pathlib import Path
 
 from goalkeeper.bench.case import Bench, Case, NotMeasured, Row
 from goalkeeper.bench.evaluator_rows import evaluator_rows
+from goalkeeper.bench.freshness_rows import freshness_rows
 from goalkeeper.bench.goal_cycle import goal_cycle_rows
 from goalkeeper.bench.report import page
 from goalkeeper.bench.session_rows import session_rows
@@ -22,6 +23,7 @@ CASES = (
     Case("session", session_rows),
     Case("evaluator", evaluator_rows),
     Case("status", status_rows),
+    Case("freshness", freshness_rows),
 )
 
 PAGE = Path("docs/benchmarks.md")

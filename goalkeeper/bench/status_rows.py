@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from goalkeeper.bench.case import Bench, NotMeasured, Row, spread
+from goalkeeper.bench.own_cycle import goal_program
 
 REPEATS = 15
 SECONDS = 60.0
@@ -24,10 +25,7 @@ REFERENCE = (sys.executable, "-c", "import pydantic; pydantic.BaseModel")
 
 def status_rows(bench: Bench) -> Sequence[Row]:
     """Measure `goal` without arguments in a folder that has no goal."""
-    program = Path(sys.executable).with_name("goal")
-    if not program.exists():
-        raise NotMeasured("The command `goal` is not installed beside this Python.")
-    status = (str(program),)
+    status = (str(goal_program()),)
     repeats = 3 if bench.quick else REPEATS
     ours: list[float] = []
     reference: list[float] = []
