@@ -48,7 +48,7 @@ class Journal:
         """
         if self._session is None:
             return False
-        return self._appender.append({**record, "session": self._session}, durable=durable)
+        return self._appender.append({**record, "session_id": self._session}, durable=durable)
 
 
 class StampFile:
@@ -102,7 +102,7 @@ def read_journal(
             return
         if goal is not None and record.get("goal") != goal:
             continue
-        if session is not None and record.get("session") != session:
+        if session is not None and record.get("session_id") != session:
             continue
         yield record
 
