@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from goalkeeper.core.verdict import Stamp
@@ -123,11 +124,11 @@ def _lines_backwards(path: Path) -> Iterator[bytes]:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return
+    if not S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        return
     with os.fdopen(fd, "rb") as file:
-        try:
-            position = file.seek(0, os.SEEK_END)
-        except OSError:
-            return
+        position = file.seek(0, os.SEEK_END)
         rest = b""
         while position > 0:
             begin = max(0, position - _BLOCK)
@@ -165,7 +166,10 @@ class _Appender:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         fd = os.open(self._path, flags, 0o600)
         try:
-            size = os.fstat(fd).st_size
+            stat = os.fstat(fd)
+            if not S_ISREG(stat.st_mode):
+                raise OSError("not a regular file")
+            size = stat.st_size
             if size and os.pread(fd, 1, size - 1) != b"\n":
                 line = b"\n" + line
             if os.write(fd, line) != len(line):

@@ -45,16 +45,24 @@ class StateFile:
             read or written.
         warn: told of trouble in one sentence, once until a save succeeds again.
         replace: puts a finished file in place, see `write_atomic`.
+        settle: waits a moment before a document that can't be parsed is read again and then set aside.
     """
 
     def __init__(
-        self, cwd: str | Path, session_file: str | Path | None, warn: Warn, *, replace: Replace = os.replace
+        self,
+        cwd: str | Path,
+        session_file: str | Path | None,
+        warn: Warn,
+        *,
+        replace: Replace = os.replace,
+        settle: Callable[[], None] = lambda: time.sleep(_SETTLE_SECONDS),
     ) -> None:
         self._paths = StatePaths(Path(cwd))
         self._owner = None if session_file is None else str(Path(session_file).absolute())
         self._own = None if session_file is None else self._paths.state_of(session_id(session_file))
         self._warn = warn
         self._replace = replace
+        self._settle = settle
         self._warned: set[str] = set()
         self._document: Document | None = None
 
@@ -95,7 +103,7 @@ class StateFile:
         Raises:
             PrerequisiteError: the file system can't lock.
         """
-        self._document = {**document, "owner": self._owner}
+        self._document = {"owner": self._owner} | document | {"owner": self._owner}
         return self._owner is not None and self._guarded("stored", self._save)
 
     def delete(self) -> bool:
@@ -145,7 +153,7 @@ class StateFile:
                 state.path.unlink(missing_ok=True)
 
     def _set_corrupt_aside(self, state: StateDocument) -> None:
-        time.sleep(_SETTLE_SECONDS)
+        self._settle()
         again = read_one(state.path)
         if again is not None and again.problem == "corrupt":
             aside = self._quarantine(state.path)
@@ -217,7 +225,7 @@ def _merged(new: Document, old: Document | None) -> Document:
 
 
 def _with_unknown(new: Document, old: Document, known: frozenset[str]) -> Document:
-    return {**{key: value for key, value in old.items() if key not in known and key not in new}, **new}
+    return {**new, **{key: value for key, value in old.items() if key not in known and key not in new}}
 
 
 def _words(error: OSError) -> str:

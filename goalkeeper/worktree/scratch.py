@@ -43,6 +43,7 @@ _CONFIG = """[core]
 \thooksPath = /dev/null
 [index]
 \tthreads = true
+\tskipHash = true
 \tsparse = false
 [gc]
 \tauto = 0
