@@ -73,6 +73,7 @@ class Controller:
         self._clock = SystemClock()
         self._stack = contextlib.AsyncExitStack()
         self._lock: SessionLock | None = None
+        self._driver: Driver | None = None
         self._interrupts = 0
 
     async def __aenter__(self) -> Controller:
@@ -121,11 +122,8 @@ class Controller:
         self._stack.push_async_callback(self._worker.close)
         if self.info.session_file and not self._lock:
             await self._hold(self.info.session_file)
-        self._control = ControlServer(self._answer)
-        await self._control.start()
-        self._stack.push_async_callback(self._control.close)
         if self._lock:
-            self._lock.update(control=self._control.path, worker=key, pi=self.info.pid)
+            self._lock.update(worker=key, pi=self.info.pid)
         self._store = StateStore(self.info.cwd, self.info.session_file, self._clock, self._warn)
         self.state = self._store.load()
         self._tell(
@@ -236,6 +234,7 @@ class Controller:
         watching = asyncio.create_task(watcher.run())
         watching.add_done_callback(lambda task: _report(task, driver.fail))
         self._driver = driver
+        await self._listen()
         try:
             with self._signals(driver):
                 driver.begin(event, handlers)
@@ -244,6 +243,13 @@ class Controller:
         finally:
             watching.cancel()
         return self.state
+
+    async def _listen(self) -> None:
+        control = ControlServer(self._answer)
+        await control.start()
+        self._stack.push_async_callback(control.close)
+        if self._lock:
+            self._lock.update(control=control.path)
 
     def _times(self) -> dict[str, Any]:
         return {"at": self._clock.now(), "awake": self._clock.awake()}
@@ -260,6 +266,8 @@ class Controller:
     # ---- other terminals, signals -----------------------------------------------------------------------------
 
     async def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        if self._driver is None:
+            raise UsageError("The controller of this session is starting.", "Ask again in a second.")
         if request.get("do") == "clear":
             return _cleared(await self._driver.submit(ClearRequested(**self._times())))
         raise UsageError("This controller can't do that.", "It may be older than the command that asked.")

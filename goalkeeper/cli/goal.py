@@ -45,3 +45,7 @@ def status_request(argv: Sequence[str]) -> dict[str, str | None] | None:
             value = rest.pop(0)
         asked["cwd" if name == "-C" else name[2:]] = value or "yes"
     return asked
+
+
+if __name__ == "__main__":
+    main()

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from goalkeeper.bootstrap import Controller, clear_stored
-from goalkeeper.cli.exit_codes import ExitCode
-from goalkeeper.cli.screen import EvidenceExcerpt, Screen, open_screen
+from goalkeeper.cli.exit_codes import ExitCode, code_of_ending
+from goalkeeper.cli.screen import EvidenceExcerpt, open_screen
 from goalkeeper.config import Budget, GoalConfig, WorkerChoice
 from goalkeeper.core.records import Cleared, GoalMet, GoalPaused, Record
 from goalkeeper.core.verdict import CitedEntry
@@ -28,6 +28,10 @@ from goalkeeper.storage.read_state import StateDocument, read_states
 
 EXCERPT_CHARACTERS = 1_200
 """Characters of a cited entry that the closing panel shows, from its end."""
+
+
+START_PATIENCE = 10.0
+"""Seconds that another terminal waits for a starting controller to listen."""
 
 
 @dataclass(slots=True)
@@ -43,10 +47,10 @@ class _Outcome:
     @property
     def code(self) -> ExitCode:
         if isinstance(self.last, GoalMet):
-            return ExitCode.MET
-        if isinstance(self.last, GoalPaused) and self.last.why == "interrupted":
-            return ExitCode.INTERRUPTED
-        return ExitCode.PAUSED
+            return code_of_ending("met")
+        if isinstance(self.last, GoalPaused):
+            return code_of_ending("paused", self.last.why)
+        return code_of_ending("cleared")
 
 
 def set_goal(config: GoalConfig, choice: WorkerChoice, *, as_json: bool, quiet: bool) -> int:
@@ -68,8 +72,8 @@ def clear(cwd: str, session: str | None, *, as_json: bool) -> int:
     owner = _choose(cwd, session, "clear")
     answer: dict[str, Any] = {"condition": None, "loop_stopped": False}
     if owner is not None:
-        live = holder(owner)
-        answer = ask(live.control, {"do": "clear"}) if live and live.control else clear_stored(cwd, owner)
+        control = _control_of(owner)
+        answer = ask(control, {"do": "clear"}) if control else clear_stored(cwd, owner)
     if as_json:
         record = {"event": "cleared", "at": time.time_ns() // 1_000_000, "goal": ""}
         print(json.dumps(record | {"condition": answer["condition"], "loop_stopped": answer["loop_stopped"]}))
@@ -117,6 +121,19 @@ def excerpts(transcript: Transcript, evidence: tuple[CitedEntry, ...]) -> list[E
             title = f"{entry.tool_name or entry.kind} {entry.command or ''}".strip()
             shown.append(EvidenceExcerpt(cited.id, title, cut))
     return shown
+
+
+def _control_of(owner: str) -> str:
+    """Return the control socket of the session's live controller, empty when nobody controls it.
+
+    A controller that has just started listens a moment later; it is waited for.
+    """
+    deadline = time.monotonic() + START_PATIENCE
+    while live := holder(owner):
+        if live.control or time.monotonic() > deadline:
+            return live.control
+        time.sleep(0.05)
+    return ""
 
 
 def _choose(cwd: str, session: str | None, verb: str) -> str | None:
