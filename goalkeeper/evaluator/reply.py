@@ -20,10 +20,12 @@ _WORDS: tuple[VerdictWord, ...] = ("met", "not_met", "unknown")
 _BASES: tuple[Basis, ...] = ("tool", "answer")
 _MAX_REASON = 4_000
 
-# Programs that a condition may name without an option; any other single word must stand in a code span to be a command.
+# Programs that a condition may name in plain words; anything else must stand in a code span to be a command.
 _PROGRAMS = re.compile(
-    "ant|bats|bazel|behave|black|buck|cmake|ctest|eslint|flake8|gradle|jest|just|make|mocha|mvn|mypy|ninja|nox|phpunit"
-    "|playwright|pre-commit|prettier|pylint|pyright|pytest|rake|rspec|ruff|shellcheck|tox|tsc|vitest"
+    "ant|bash|bats|bazel|behave|black|buck|bun|bundle|cargo|cmake|composer|coverage|ctest|curl|deno|docker|dotnet|eslint"
+    "|flake8|git|go|gradle|helm|hatch|java|jest|just|kubectl|make|mix|mocha|mvn|mypy|ninja|node|nox|npm|npx|php|phpunit"
+    "|playwright|pnpm|poetry|pre-commit|prettier|pylint|pyright|pytest|python|rake|rspec|ruby|ruff|sbt|sh|shellcheck"
+    "|swift|terraform|tox|tsc|uv|uvx|vitest|yarn|zig"
 )
 
 
@@ -185,8 +187,8 @@ def _accepted(command: str, condition: str) -> str:
     for span in spans:  # a command without the options that the condition gives it is another command
         if span.startswith(f"{command} ") and not re.match(r"[ ]+(?:&&|\|\|?|;|>)", span[len(command) :]):
             return span
-    word = not re.search(r"[\s./\d]", command)
-    return "" if word and not _PROGRAMS.fullmatch(command) else command
+    program = command.split()[0]
+    return command if _PROGRAMS.fullmatch(program) or re.search(r"[./=\d]", program) else ""
 
 
 def _stands_in(command: str, condition: str) -> bool:

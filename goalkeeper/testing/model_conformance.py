@@ -68,7 +68,6 @@ class ModelConformance(abc.ABC):
 
     async def test_a_model_that_hangs_is_given_up_in_time(self) -> None:
         client = self.make("hangs")
-        await self._warm()
         try:
             asking = asyncio.ensure_future(client.complete(replace(QUESTION, timeout=self.patience)))
             await self.wait_hanging(1)
@@ -106,9 +105,6 @@ class ModelConformance(abc.ABC):
 
     patience = SHORT
     """Seconds that a question to a model that hangs is given; a client that starts a process needs more."""
-
-    async def _warm(self) -> None:
-        """Do what the first question would have to wait for; nothing by default."""
 
     async def _ask(self, behaviour: Behaviour) -> ModelReply:
         client = self.make(behaviour)
