@@ -16,7 +16,7 @@ from goalkeeper.evidence.transcript import Entry, ToolCall
 
 _CHANGES_FILES = ("edit", "write")
 # pi ends a cut output with one of these; the details that say the same are not in every version and tool.
-_CUT_MARK = re.compile(r"\[(?:Showing (?:lines|last)\b|.*Full output: )[^\n]*\]\s*$")
+_CUT_MARK = re.compile(r"\[(?:Showing (?:lines|last)\b|.*Full output: )[^\n]*\]\s*(?:Command [^\n]*\s*)?$")
 
 
 @dataclass(frozen=True, slots=True)
