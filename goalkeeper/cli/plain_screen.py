@@ -1,0 +1,81 @@
+"""The screens for files and pipes: lines with a time, and no control characters at all.
+
+Knows nothing of what a record says: `narration` does.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from goalkeeper.cli.layout import rows
+from goalkeeper.cli.narration import Narrator, excerpt_lines, outcome
+from goalkeeper.cli.output import Output, local_time
+from goalkeeper.cli.screen import EvidenceExcerpt
+from goalkeeper.core.records import Notice, Record
+from goalkeeper.evidence.text import one_line
+
+_NO_TIME = " " * len("00:00:00 ")
+
+
+class PlainScreen:
+    """Writes every record; only the first row of each has the time, so that no other can pass for one.
+
+    Args:
+        output: where to, by default standard output.
+    """
+
+    def __init__(self, output: Output | None = None) -> None:
+        self._output = output or Output()
+        self._narrator = Narrator()
+
+    def start(self) -> None:
+        """Do nothing."""
+
+    def tell(self, record: Record) -> None:
+        """Write a record."""
+        before = f"{local_time(record.at)} "
+        for line in self._narrator.lines(record):
+            for row in rows(line, None):
+                self._output.write(f"{before}{row}".rstrip() + "\n")
+                before = _NO_TIME
+        self._output.flush()
+
+    def show_evidence(self, items: Sequence[EvidenceExcerpt]) -> None:
+        """Write the excerpts."""
+        for line in excerpt_lines(items):
+            for row in rows(line, None):
+                self._output.write(f"{_NO_TIME}{row}".rstrip() + "\n")
+        self._output.flush()
+
+    def stop(self) -> None:
+        """Do nothing."""
+
+
+class QuietScreen:
+    """Writes the outcome in one line, and warnings to standard error.
+
+    Args:
+        output: where the outcome goes, by default standard output.
+        warnings: where warnings go, by default standard error.
+    """
+
+    def __init__(self, output: Output | None = None, warnings: Output | None = None) -> None:
+        self._output = output or Output()
+        self._warnings = warnings or Output(sys.stderr)
+
+    def start(self) -> None:
+        """Do nothing."""
+
+    def tell(self, record: Record) -> None:
+        """Write a record if it is the outcome or a warning."""
+        if isinstance(record, Notice) and record.level != "info":
+            self._warnings.line(f"{record.level}: {one_line(record.text, 1000)}")
+        elif line := outcome(record):
+            self._output.line(line)
+
+    def show_evidence(self, items: Sequence[EvidenceExcerpt]) -> None:
+        """Write nothing: the outcome names the entries."""
+
+    def stop(self) -> None:
+        """Do nothing."""
