@@ -39,8 +39,7 @@ _OPTIONAL = {
     "temperature": ("temperature",),
 }
 
-# Providers for which litellm sends a JSON schema as such. For others it invents a tool that the model has to call, and
-# an evaluator must have none.
+# Providers for which litellm sends a JSON schema as such.
 _WITH_SCHEMA = frozenset(
     {
         "azure", "custom_openai", "gemini", "hosted_vllm", "llamafile", "lm_studio", "mistral", "ollama", "ollama_chat",
@@ -117,7 +116,7 @@ class LitellmModel:
             litellm.in_memory_llm_clients_cache.flush_cache()
 
     async def _complete(self, litellm: Any, request: ModelRequest) -> ModelReply:
-        arguments = self._arguments(request, with_schema=self._provider(litellm) in _WITH_SCHEMA)
+        arguments = self._arguments(request, with_schema=takes_schema(self._provider(litellm)))
         while True:
             try:
                 return self._reply(await litellm.acompletion(**arguments))
@@ -203,6 +202,14 @@ class LitellmModel:
         if unreached or not isinstance(status, int):
             return PeerError(f"The provider can't be reached: {words}" if unreached else words, kind="provider_error")
         return PeerError(f"HTTP {status}: {words}", kind="provider_error")
+
+
+def takes_schema(provider: str) -> bool:
+    """Say whether litellm sends a JSON schema to this provider as such.
+
+    For others it may invent a tool that the model has to call, and an evaluator must have none.
+    """
+    return provider in _WITH_SCHEMA
 
 
 def _count(value: object) -> int:
