@@ -234,7 +234,7 @@ class ShellResult:
         output: its output, perhaps cut by pi.
         exit_code: None when cancelled.
         cancelled: it did not end by itself.
-        entry_id: the session entry that records it, None in an ephemeral session.
+        entry_id: the session entry that records it, None while there is none yet (it ran beside a run).
     """
 
     command: str

@@ -144,15 +144,18 @@ class PiWorker:
             yield event
 
     async def _pump_events(self) -> None:
-        while (event := await self._client.events.get()) is not None:
-            for reported in self._tracker.feed(event):
-                self._events.put_nowait(reported)
-            if event.type == "extension_ui_request":
-                self._answer_later(event)
-        if not self._closing:
-            process = self._client.process
-            self._events.put_nowait(WorkerExited(process.returncode or 0, process.stderr_tail))
-            self._events.put_nowait(None)
+        try:
+            while (event := await self._client.events.get()) is not None:
+                for reported in self._tracker.feed(event):
+                    self._events.put_nowait(reported)
+                if event.type == "extension_ui_request":
+                    self._answer_later(event)
+        finally:
+            # Also when this task itself fails: a consumer must never wait for events that can't come any more.
+            if not self._closing:
+                process = self._client.process
+                self._events.put_nowait(WorkerExited(process.returncode or 0, process.stderr_tail))
+                self._events.put_nowait(None)
 
     def _answer_later(self, event: PeerEvent) -> None:
         question = question_of(event.body)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from goalkeeper.ports import (
     ToolEnded,
     ToolStarted,
     WorkerEvent,
+    WorkerExited,
     WorkerNotice,
 )
 from goalkeeper.testing.model_steps import Calls, Hang, HttpError, Length, Step, Text, Tokens, ToolUse, bash
@@ -251,6 +254,24 @@ async def test_closing_ends_what_the_worker_left_in_the_background(make: Make, f
     assert all(_alive(pid) for pid in pids)
     await asyncio.wait_for(worker.close(), BOUND)
     assert not any(_alive(pid) for pid in pids)
+
+
+async def test_closing_ends_the_command_that_survived_a_killed_pi(make: Make, folder: Path) -> None:
+    worker = make(bash("echo $$ > pid; sleep 300"))
+    info = await worker.start()
+    await worker.send("go")
+    await until(worker, ToolStarted)
+    deadline = time.monotonic() + BOUND
+    while not (folder / "pid").exists() or not (folder / "pid").read_text().strip():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.005)
+    os.kill(info.pid, signal.SIGKILL)
+    exited = (await until(worker, WorkerExited))[-1]
+    assert isinstance(exited, WorkerExited) and exited.returncode == -9
+    command = int((folder / "pid").read_text())
+    assert _alive(command)
+    await asyncio.wait_for(worker.close(), BOUND)
+    assert not _alive(command)
 
 
 async def test_closing_ends_a_command_under_way_and_stores_that_it_was_aborted(make: Make) -> None:
