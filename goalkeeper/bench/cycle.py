@@ -5,10 +5,12 @@ Knows nothing of who decides in between; it reads times from the scripted model 
 
 from __future__ import annotations
 
-import itertools
+import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from goalkeeper.bench.case import spread
 from goalkeeper.testing.demo_repo import copy_demo_repo
 from goalkeeper.testing.model_steps import RecordedRequest, Step, Text, bash
 
@@ -37,14 +39,41 @@ def worker(request: RecordedRequest) -> Step:
     return Text(REPORT) if last.get("role") == "tool" else bash(f"echo pass {len(request.messages)}")
 
 
-def cycles(requests: Sequence[RecordedRequest]) -> list[float]:
-    """Return the milliseconds of each cycle in a goal's requests.
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """The way from one run to the next, in milliseconds.
 
-    A run's last worker request is the one that follows a tool result; the next worker request begins the next run.
+    Attributes:
+        to_judge: from the worker's last message to the judge's request.
+        from_judge: from the judge's answer to the worker's next request.
+        total: from the worker's last message to its next request.
     """
-    workers = [request for request in requests if request.kind == "worker"]
-    times: list[float] = []
-    for last, following in itertools.pairwise(workers):
-        if last.messages[-1].get("role") == "tool" and last.answered_at is not None:
-            times.append((following.at - last.answered_at) * 1000)
-    return times
+
+    to_judge: float
+    from_judge: float
+    total: float
+
+
+def cycles(requests: Sequence[RecordedRequest]) -> list[Cycle]:
+    """Return the cycles in a goal's requests, in order.
+
+    A run's last worker request is the one that follows a tool result; the next requests are the judge's, and then the
+    one that begins the next run. What does not come in this order is no cycle.
+    """
+    found: list[Cycle] = []
+    asked = [request for request in requests if request.kind in ("worker", "evaluator")]
+    for last, judge, following in zip(asked, asked[1:], asked[2:], strict=False):
+        in_order = [r.kind for r in (last, judge, following)] == ["worker", "evaluator", "worker"]
+        if in_order and last.answered_at is not None and judge.answered_at is not None:
+            to_judge, from_judge = judge.at - last.answered_at, following.at - judge.answered_at
+            total = following.at - last.answered_at
+            found.append(Cycle(to_judge * 1000, from_judge * 1000, total * 1000))
+    return found
+
+
+def in_words(found: Sequence[Cycle]) -> str:
+    """Return sample size, spread and the medians of both halves."""
+    to_judge = statistics.median(cycle.to_judge for cycle in found)
+    from_judge = statistics.median(cycle.from_judge for cycle in found)
+    halves = f"to the judge {to_judge:.1f}, from the judge {from_judge:.1f} ms"
+    return f"{spread([cycle.total for cycle in found], 'ms')} ({halves})"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from goalkeeper.bench.case import NotMeasured
-from goalkeeper.bench.cycle import CONDITION, FLAGS, GOAL_SECONDS, RUNS, cycles, make_project, worker
+from goalkeeper.bench.cycle import CONDITION, FLAGS, GOAL_SECONDS, RUNS, Cycle, cycles, make_project, worker
 from goalkeeper.testing.judges import say_verdict, yes_man
 from goalkeeper.testing.model_steps import Script
 from goalkeeper.testing.pi_home import pi_home
@@ -31,8 +31,8 @@ def goal_program() -> Path:
     return program
 
 
-def run_own_goal(folder: Path) -> list[float]:
-    """Run one goal of `RUNS` runs; return the milliseconds of its cycles.
+def run_own_goal(folder: Path) -> list[Cycle]:
+    """Run one goal of `RUNS` runs; return its cycles.
 
     Raises:
         NotMeasured: the goal was not met.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from goalkeeper.bench.case import NotMeasured
-from goalkeeper.bench.cycle import CONDITION, FLAGS, GOAL_SECONDS, RUNS, cycles, make_project, worker
+from goalkeeper.bench.cycle import CONDITION, FLAGS, GOAL_SECONDS, RUNS, Cycle, cycles, make_project, worker
 from goalkeeper.pi.install import find_pi
 from goalkeeper.testing.model_steps import RecordedRequest, Script, Text
 from goalkeeper.testing.pi_home import pi_home
@@ -33,8 +33,8 @@ def peer_extension() -> Path:
     return path
 
 
-def run_peer_goal(folder: Path) -> list[float]:
-    """Run one goal of `RUNS` runs in a fresh pi with the peer loaded; return the milliseconds of its cycles."""
+def run_peer_goal(folder: Path) -> list[Cycle]:
+    """Run one goal of `RUNS` runs in a fresh pi with the peer loaded; return its cycles."""
     extension = peer_extension()
     project = make_project(folder)
     pi = find_pi()

@@ -24,7 +24,10 @@ def test_a_cycle_goes_from_the_last_message_of_a_run_to_the_first_request_of_the
         request("worker", TOOL, 3.0, 3.1),
         request("evaluator", USER, 3.2, 3.3),
     ]
-    assert cycles(requests) == [pytest.approx(10.0)]
+    (cycle,) = cycles(requests)
+    assert cycle.to_judge == pytest.approx(5.0)
+    assert cycle.from_judge == pytest.approx(4.0)
+    assert cycle.total == pytest.approx(10.0)
 
 
 def test_the_worker_calls_the_shell_once_in_each_run() -> None:
