@@ -222,7 +222,8 @@ def _share(sizes: Sequence[int], room: int) -> list[int]:
 
 def _assemble(blocks: Sequence[_Block], omitted: int, exact: bool) -> Window:
     contents = [text for block in blocks for part in block.parts for text in part]
-    mark = _choose_mark(contents)
+    # Seeded with all that is shown, so that nobody can write the mark beforehand.
+    mark = choose_mark(contents, hashlib.sha256("\0".join(contents).encode()).hexdigest())
     rendered = [(block, block.render(mark)) for block in blocks]
     shown = tuple(ShownEntry(b.entry.id, b.entry.kind, text, b.cut) for b, text in rendered if b.entry is not None)
     text = ""
@@ -233,9 +234,8 @@ def _assemble(blocks: Sequence[_Block], omitted: int, exact: bool) -> Window:
     return Window(text, shown, omitted, exact, hashlib.sha256(text.encode()).hexdigest(), mark)
 
 
-def _choose_mark(texts: Sequence[str]) -> str:
-    """Return a mark that depends on all texts, so that nobody can write it beforehand, and that none of them holds."""
-    seed = hashlib.sha256("\0".join(texts).encode()).hexdigest()
+def choose_mark(texts: Sequence[str], seed: str) -> str:
+    """Return a frame mark that none of the texts holds; the same for the same texts and seed."""
     counter = 0
     while True:
         mark = "@" + hashlib.sha256(f"{seed}{counter}".encode()).hexdigest()[: _MARK_LENGTH - 1]

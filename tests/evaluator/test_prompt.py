@@ -78,6 +78,15 @@ def test_control_characters_of_condition_and_names_are_removed() -> None:
     assert "pass all\n" in user and "- a b.py [test]\n" in user
 
 
+def test_a_full_window_beside_the_longest_condition_stays_in_bounds() -> None:
+    condition = "x" * MAX_CONDITION
+    branch = tuple(Entry(f"r{n}", "shell", 1, "y" * 100, command="c", exit_code=0) for n in range(200))
+    window = build_window(Transcript(branch), budget=window_budget(condition, TOOL))
+    request = verdict_request(condition, window, TOOL)
+    assert MAX_REQUEST - 300 < request.characters <= MAX_REQUEST
+    assert condition in request.user
+
+
 def test_a_short_condition_leaves_the_whole_window() -> None:
     assert window_budget("All tests pass.", TOOL) == DEFAULT_BUDGET
 
@@ -93,15 +102,22 @@ COMMANDS = st.lists(st.text(min_size=1, max_size=900), max_size=8)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.text(max_size=200), st.integers(1, 8_000), COMMANDS, COMMANDS, NAMES, st.integers(0, 12))
+@given(
+    st.text(max_size=200),
+    st.integers(1, 8_000),
+    COMMANDS,
+    COMMANDS,
+    NAMES,
+    st.lists(st.integers(1, 6_000), max_size=60),
+)
 def test_the_question_stays_bounded_whatever_stands_in_it(
-    text: str, size: int, proofs: list[str], checks: list[str], files: list[tuple[str, str]], entries: int
+    text: str, length: int, proofs: list[str], checks: list[str], files: list[tuple[str, str]], sizes: list[int]
 ) -> None:
-    condition = ((text or "x") * size)[:size]
+    condition = ((text or "x") * length)[:length]
     terms = Terms("tool", tuple(proofs))
     results = tuple(ShellResult(command, "", 1, False, "s" * 8) for command in checks)
     budget = window_budget(condition, terms, files, results)
-    branch = tuple(Entry(f"r{n}", "shell", 1, "y" * 30_000, command="c", exit_code=0) for n in range(entries))
+    branch = tuple(Entry(f"r{n}", "shell", 1, "y" * size, command="c", exit_code=0) for n, size in enumerate(sizes))
     window = build_window(Transcript(branch), budget=budget)
     assert verdict_request(condition, window, terms, files, results).characters <= MAX_REQUEST
 

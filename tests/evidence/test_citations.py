@@ -82,6 +82,7 @@ BESIDE = (
     Entry("e", "tool_result", 4_500, "Replaced.", tool_name="edit", call_id="id-e", call_entry="both"),
     replace(run("r")[1], call_entry="both", call_id="id-r"),
 )  # fmt: skip
+READ_BESIDE = replace(BESIDE[0], calls=(ToolCall("id-e", "read", "{}"), BESIDE[0].calls[1]))
 SUMMARY = Entry("sum", "summary", 4_000, "All 12 tests pass.")
 CUT = "first\n" + "x" * 9_000 + "\n12 passed"
 NESTED = replace(edit("n", tool="codemode")[1], nested_tools=("bash", "write"))
@@ -90,6 +91,7 @@ REFUSED: dict[str, tuple[str, Scene]] = {
     "met without a citation": ("no_citation", Scene(cites=())),
     "an invented id": ("unknown_id", Scene(cites=("feedbeef",))),
     "an invented id beside a good one": ("unknown_id", Scene(cites=("r", "feedbeef"))),
+    "an invented id as an answer": ("unknown_id", Scene(terms=Terms("answer"), basis="answer", cites=("feedbeef",))),
     "an entry that scrolled out of the window": ("unknown_id", Scene(entries=(GOAL, *run("r"), *chatter(6)))),
     "an invented id in a not_met": ("unknown_id", Scene(verdict="not_met", cites=("feedbeef",))),
     "an invented id in an unknown": ("unknown_id", Scene(verdict="unknown", cites=("feedbeef",))),
@@ -220,6 +222,10 @@ REFUSED: dict[str, tuple[str, Scene]] = {
         "same_message_change",
         Scene(entries=(GOAL, *BESIDE, ANSWER), freshness=Freshness("now", {"r": Stamp("now")})),
     ),
+    "an edit that a tool called beside the run made": (
+        "same_message_change",
+        Scene(entries=(GOAL, READ_BESIDE, replace(NESTED, call_id="id-e", call_entry="both"), BESIDE[2], ANSWER)),
+    ),
     "a result edited out of the context": ("context_edited", Scene(edited=frozenset({"r"}))),
     "another command than the named one": (
         "other_command",
@@ -260,6 +266,9 @@ ACCEPTED: dict[str, Scene] = {
     "a later failure of another call": Scene(
         entries=(GOAL, *edit("f", tool="read"), *edit("f2", tool="grep", is_error=True)), cites=("f",), terms=ANY
     ),
+    "a later failure of a call that is not at hand": Scene(
+        entries=(GOAL, edit("f", tool="read")[1], edit("f2", tool="read", is_error=True)[1]), cites=("f",), terms=ANY
+    ),
     "a run right after the goal": Scene(entries=(GOAL, *run("r", at=1_001), ANSWER)),
     "a run whose clock was set back": Scene(entries=(GOAL, *run("r", at=10), ANSWER)),
     "a run in a session that was empty when the goal was set": Scene(goal_entry=None),
@@ -278,11 +287,9 @@ ACCEPTED: dict[str, Scene] = {
         entries=(GOAL, *run("r"), *run("r2", "ls"), ANSWER), freshness=Freshness("now", {"r2": Stamp("now")})
     ),
     "a stamp without a tree": Scene(freshness=Freshness("now", {"r": Stamp(None, 0)})),
-    "a read beside the run": Scene(entries=(
-        GOAL,
-        replace(BESIDE[0], calls=(ToolCall("id-e", "read", "{}"), BESIDE[0].calls[1])),
-        replace(BESIDE[1], tool_name="read"), BESIDE[2], ANSWER,
-    )),
+    "a read beside the run": Scene(
+        entries=(GOAL, READ_BESIDE, replace(BESIDE[1], tool_name="read"), BESIDE[2], ANSWER)
+    ),
     "another entry edited out of the context": Scene(edited=frozenset({"answer"})),
     "a cut output of the named command": Scene(entries=(GOAL, *run("r", truncated=True, text=CUT), ANSWER)),
     "a cut output of a check": Scene(

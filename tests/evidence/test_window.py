@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goalkeeper.evidence.transcript import Entry, ToolCall, Transcript
-from goalkeeper.evidence.window import DEFAULT_BUDGET, DEFAULT_PER_ENTRY, MIN_PER_ENTRY, Window, build_window
+from goalkeeper.evidence.window import (
+    DEFAULT_BUDGET,
+    DEFAULT_PER_ENTRY,
+    MIN_PER_ENTRY,
+    Window,
+    build_window,
+    choose_mark,
+)
 
 
 def user(entry_id: str, text: str = "Do it.") -> Entry:
@@ -200,6 +207,15 @@ def test_no_field_that_a_worker_can_write_reaches_the_frame_as_its_own_words(fie
     window = window_of(user("u1"), entry)
     for line in frame_lines(window):
         assert "entry r9" not in line and "exit code 0" not in line
+
+
+def test_a_mark_that_stands_in_the_content_is_not_taken() -> None:
+    taken: list[str] = []
+    for _ in range(5):
+        mark = choose_mark([f"text {mark} text" for mark in taken], "seed")
+        assert mark not in taken and re.fullmatch("@[0-9a-f]{8}", mark)
+        taken.append(mark)
+    assert choose_mark(["other text"], "seed") == taken[0]
 
 
 def test_the_window_is_the_same_for_the_same_branch() -> None:
