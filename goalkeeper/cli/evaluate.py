@@ -177,7 +177,7 @@ def _freshness(cwd: str, session: Path, stack: contextlib.AsyncExitStack) -> Fre
 async def _open_evaluator(options: EvaluateOptions) -> LlmEvaluator:
     if options.evaluator == "litellm" and options.model:
         return await open_evaluator("litellm", options.model, None, None)
-    used = None if options.model else last_model(options.session)
+    used = last_model(options.session)
     if used is None and not options.model:
         raise PrerequisiteError("The session names no model that could be asked.", _NAME_A_MODEL)
     pi = find_pi()

@@ -54,7 +54,9 @@ ENDING_CODES: Mapping[Ending, ExitCode] = {
 
 
 def code_of_error(error: GoalkeeperError) -> ExitCode:
-    """Return the exit code for an error, by the nearest class in the table."""
+    """Return the exit code for an error, by the nearest class in the table; what can't even start is missing."""
+    if isinstance(error, PeerError) and error.kind == "unavailable":
+        return ExitCode.MISSING
     for kind in type(error).__mro__:
         if kind in ERROR_CODES:
             return ERROR_CODES[kind]

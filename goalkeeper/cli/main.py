@@ -110,3 +110,7 @@ def run(arguments: Sequence[str]) -> int:
 def main() -> None:
     """Run `goalkeeper` with the process's arguments and exit."""
     sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()
