@@ -91,6 +91,11 @@ class RpcClient:
         if self._process is not None:
             await self._process.close(grace=grace)
 
+    def kill(self) -> None:
+        """End the process and all it started at once."""
+        if self._process is not None:
+            self._process.kill()
+
     def _receive(self, data: bytes) -> None:
         for message in self._protocol.receive(data):
             if isinstance(message, PeerEvent):

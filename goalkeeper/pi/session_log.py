@@ -136,7 +136,7 @@ class SessionLog:
         """Read what was appended; begin anew if there is too much of it, or if the file is another one."""
         state = os.fstat(fd)
         identity = (state.st_dev, state.st_ino)
-        if identity != self._identity or not self._unchanged(fd, state.st_size):
+        if identity != self._identity or not self._unchanged(fd):
             self._forget()
             self._identity = identity
             header = _header(fd)
@@ -148,10 +148,8 @@ class SessionLog:
             self._append(os.pread(fd, appended, self._end))
         self._probe = os.pread(fd, _PROBE_BYTES, max(0, self._end - _PROBE_BYTES)) if self._end else b""
 
-    def _unchanged(self, fd: int, size: int) -> bool:
-        """Say whether the file still holds what was read: pi rewrites a file of an older version in place."""
-        if size < self._end:
-            return False
+    def _unchanged(self, fd: int) -> bool:
+        """Say whether what was read last is still there: a file can be cut short, and pi rewrites old ones in place."""
         start = max(0, self._end - _PROBE_BYTES)
         return self._end == 0 or os.pread(fd, self._end - start, start) == self._probe
 

@@ -124,6 +124,10 @@ class PiWorker:
             return PeerError(f"pi ended at its start (status {process.returncode}).", words, kind="exited")
         return PeerError(f"pi did not start: {error.message}", words, kind=error.kind)
 
+    def kill(self) -> None:
+        """End pi and all it started at once: for an end that waits for nothing, such as a second Ctrl-C."""
+        self._client.kill()
+
     async def close(self) -> None:
         """End pi and all it started, bounded. Idempotent."""
         if self._closing:

@@ -88,3 +88,11 @@ def test_a_tail_knows_how_much_comes_before_what_it_shows() -> None:
     assert not tail.view("u9", 1000).complete
     tail.add(user("u10", "u9"))
     assert tail.view("u10", 1).earlier == 10
+
+
+def test_a_tail_whose_first_parent_is_nowhere_is_all_there_is() -> None:
+    tail = Tail()
+    tail.fill([user("b", "gone")], before=0, exact=True)
+    assert not tail.view("b", 1000).complete
+    tail.fill([user("b", "gone")], before=0, exact=True, broken_at="gone")
+    assert tail.view("b", 1000).complete

@@ -173,7 +173,8 @@ export default function (pi) {
   pi.on("agent_start", async (_event, ctx) => {
     ctx.ui.notify("heads up", "warning");
     const sure = await ctx.ui.confirm("Delete?", "All of it");
-    ctx.ui.notify("answer " + sure, "info");
+    const name = await ctx.ui.input("Whose?", "a name");
+    ctx.ui.notify("answers " + sure + " " + name, "info");
   });
 }
 """
@@ -187,7 +188,8 @@ async def test_a_question_of_an_extension_is_cancelled_after_a_bounded_wait(make
     seen, settled = await run(worker, "go")
     assert QuestionAsked("Delete? All of it") in seen
     assert WorkerNotice("heads up", "warning") in seen
-    assert WorkerNotice("answer false", "info") in seen
+    assert QuestionAsked("Whose?") in seen
+    assert WorkerNotice("answers false undefined", "info") in seen
     assert settled.error is None
 
 
@@ -205,6 +207,26 @@ async def test_an_ephemeral_session_has_a_transcript_and_no_file(make: Make, tmp
     assert short.entries[-1].id == shell.entry_id and short.earlier == 4
     assert (await worker.transcript(50_000)).entries == transcript.entries
     assert not list(tmp_path.rglob("*.jsonl"))
+
+
+async def test_what_another_process_wrote_into_the_file_is_not_this_sessions_branch(make: Make) -> None:
+    worker = make(Text("one"))
+    info = await worker.start()
+    await run(worker, "first")
+    before = await worker.transcript(9000)
+    intruder = {
+        "type": "message",
+        "id": "ffffffff",
+        "parentId": before.entries[0].id,
+        "timestamp": "2024-12-03T14:00:01.000Z",
+    }
+    message = {"role": "user", "content": "intruder", "timestamp": 1}
+    file = Path(info.session_file or "")
+    file.write_text(file.read_text() + json.dumps({**intruder, "message": message}) + "\n")
+    assert (await worker.transcript(9000)).entries == before.entries
+    await run(worker, "second")
+    texts = [entry.text for entry in (await worker.transcript(9000)).entries]
+    assert texts == ["first", "one", "second", "one"]
 
 
 async def test_an_abort_ends_a_hanging_request(make: Make) -> None:
