@@ -134,13 +134,13 @@ def explain_lines(found: Explanation) -> Iterator[Line]:
     """Yield what an explanation says to a person."""
     verdict = found.verdict
     if found.condition is not None:
-        yield Line(f"goal {found['goal'] or ''}".rstrip())
+        yield Line(f"goal {found.goal or ''}".rstrip())
         yield Line(found.condition, indent=2, quote=True)
     if verdict is None:
         yield Line(
             "No verdict has been given on this goal yet."
             if found.condition is not None
-            else f"No verdict has been given in {found['folder']}."
+            else f"No verdict has been given in {found.folder}."
         )
         return
     yield from _stands(verdict)
@@ -150,7 +150,7 @@ def explain_lines(found: Explanation) -> Iterator[Line]:
     yield from _changed(found.changed)
     if verdict["window"]:
         yield Line(f"what the evaluator saw had the digest {verdict['window']}", indent=2)
-    yield Line(f"session: {found['session'] or 'not known'}", indent=2)
+    yield Line(f"session: {found.session or 'not known'}", indent=2)
     for entry in found.evidence:
         yield from _cited(entry)
     if not found.evidence:

@@ -15,7 +15,7 @@ from goalkeeper.evidence.text import clean, cut, fold
 Style = Literal["", "good", "bad", "warn", "dim", "head"]
 
 GUTTER: Final = "│ "
-"""Stands before every row of what others wrote, so that none of it can pass for a line of ours."""
+"""Stands before every row that others may have begun, so that none of them can pass for a line of ours."""
 
 LONGEST: Final = 4_000
 """Characters of a text that are shown; the journal has all of them."""
@@ -37,7 +37,7 @@ class Line:
         mark: one sign before it.
         style: of the mark, or of the whole line when there is no mark.
         indent: cells before it.
-        quote: others wrote it: it may have several rows, each behind `GUTTER`.
+        quote: others wrote it: the first row, too, stands behind `GUTTER`.
         one_row: it is cut to one row.
         tail: of one row: what stays when the text is cut.
     """
@@ -65,12 +65,11 @@ def rows(line: Line, width: int | None) -> list[str]:
             text = fit(text, width - cells(first) - cells(line.tail))
             return [fit(first + text + line.tail, width)]
         return [first + fit(text, LONGEST) + line.tail]
-    later = " " * cells(first)
-    if line.quote:
-        first, later = first + GUTTER, later + GUTTER
+    later = " " * cells(first) + GUTTER
+    first = later if line.quote else first
     shown = _lines_of(line.text)
     if width is not None:
-        shown = [row for text in shown for row in wrap(text, max(width - cells(first), 1))]
+        shown = [row for text in shown for row in wrap(text, max(width - cells(later), 1))]
     shown = _middle_out(shown or [""])
     return [(later if number else first) + row for number, row in enumerate(shown)]
 

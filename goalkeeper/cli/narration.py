@@ -31,6 +31,7 @@ class Narrator:
     def __init__(self) -> None:
         self._began: dict[str, int] = {}
         self._changed: tuple[str, ...] = ()
+        self._kept = True
 
     def lines(self, record: Record) -> list[Line]:
         """Return what a record says, nothing for what only the journal needs."""
@@ -38,6 +39,7 @@ class Narrator:
         return list(tell(self, record)) if tell else []
 
     def _session(self, record: records.SessionOpened) -> Iterable[Line]:
+        self._kept = record.session_file is not None
         model = record.model or "no model"
         yield Line(f"pi {record.pi} · {model} · {record.cwd}", style="dim")
         yield Line(f"session {record.session_file or 'of memory only: nothing is kept'}", style="dim")
@@ -85,11 +87,13 @@ class Narrator:
         yield _done(record.exit_code == 0, f"check {record.command}", tail)
 
     def _verdict(self, record: records.VerdictRecord) -> Iterable[Line]:
-        self._changed = tuple(getattr(record, "changed", ()))
+        self._changed = record.changed
         word, claimed = record.verdict, record.claimed
         doubt = f" (the evaluator claimed {words.VERDICTS[claimed]})" if claimed not in (None, word) else ""
         text = f"verdict: {words.VERDICTS[word]}{doubt}"
         yield Line(text, words.VERDICT_MARKS[word], _VERDICT_STYLES[word], indent=2)
+        if word == "met":  # what it rests on follows with the closing lines
+            return
         yield from _grounds(record.reason, record.evidence, record.findings)
         yield from self._changes(4)
 
@@ -98,11 +102,12 @@ class Narrator:
         yield from _grounds(record.reason, record.evidence, record.findings)
 
     def _paused(self, record: records.GoalPaused) -> Iterable[Line]:
+        yield Line("")
         yield Line(f"goal paused after {words.count(record.runs, 'run')}", PAUSED, "warn")
         yield Line(record.reason, indent=2, quote=True)
         if record.loop_stopped:
             yield Line("the loop is stopped, too", indent=2)
-        yield Line(words.next_step(record.why), "→", indent=2)
+        yield Line(words.next_step(record.why) if self._kept else words.NOT_KEPT, "→", indent=2)
 
     def _resumed(self, record: records.GoalResumed) -> Iterable[Line]:
         yield Line(f"goal resumed: {record.condition}", GOAL, "head")
@@ -111,6 +116,7 @@ class Narrator:
 
     def _met(self, record: records.GoalMet) -> Iterable[Line]:
         runs = f"{words.count(record.runs, 'run')} · {words.duration(record.seconds)}"
+        yield Line("")
         yield Line("goal met", words.VERDICT_MARKS["met"], "good")
         yield Line(record.condition, indent=2, quote=True)
         yield Line(record.reason, indent=2, quote=True)
@@ -184,8 +190,7 @@ def outcome(record: Record) -> str:
 
 
 def _done(good: bool, text: str, tail: str) -> Line:
-    mark, style = (DONE, "good") if good else (FAILED, "bad")
-    return Line(text, mark, "good" if style == "good" else "bad", indent=2, one_row=True, tail=tail)
+    return Line(text, DONE if good else FAILED, "good" if good else "bad", indent=2, one_row=True, tail=tail)
 
 
 def _grounds(reason: str, evidence: Sequence[CitedEntry], findings: Sequence[RuleFinding]) -> Iterable[Line]:

@@ -6,9 +6,9 @@ Knows nothing of what a record says: `narration` does.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from goalkeeper.cli.layout import rows
+from goalkeeper.cli.layout import Line, rows
 from goalkeeper.cli.narration import Narrator, excerpt_lines, outcome
 from goalkeeper.cli.output import Output, local_time
 from goalkeeper.cli.screen import EvidenceExcerpt
@@ -34,22 +34,21 @@ class PlainScreen:
 
     def tell(self, record: Record) -> None:
         """Write a record."""
-        before = f"{local_time(record.at)} "
-        for line in self._narrator.lines(record):
-            for row in rows(line, None):
-                self._output.write(f"{before}{row}".rstrip() + "\n")
-                before = _NO_TIME
-        self._output.flush()
+        self._write(self._narrator.lines(record), f"{local_time(record.at)} ")
 
     def show_evidence(self, items: Sequence[EvidenceExcerpt]) -> None:
         """Write the excerpts."""
-        for line in excerpt_lines(items):
-            for row in rows(line, None):
-                self._output.write(f"{_NO_TIME}{row}".rstrip() + "\n")
-        self._output.flush()
+        self._write(excerpt_lines(items), _NO_TIME)
 
     def stop(self) -> None:
         """Do nothing."""
+
+    def _write(self, lines: Iterable[Line], before: str) -> None:
+        for line in lines:
+            for row in rows(line, None) if line.text else ():
+                self._output.write(f"{before}{row}".rstrip() + "\n")
+                before = _NO_TIME
+        self._output.flush()
 
 
 class QuietScreen:

@@ -48,9 +48,9 @@ def folder_report(cwd: str | Path, *, now: int, session: str | None = None) -> D
 
         A goal: `condition`, `id` (null for one of pi's extension), `state` ("active", "paused"), `stage`, `driven`
         (null where that can't be known), `pid`, `started_at` (milliseconds), `seconds`, `runs`, `max_runs`,
-        `max_seconds`, `max_cost`, `paused` (`why`, `reason`), `last_verdict` (`verdict`, `reason`, `at`, `evidence`, `findings`,
-        `claimed`, `failure`), `worker` and `evaluator` (tokens and `cost`, null where unknown), `checks`, `proofs`,
-        `written_by` ("goalkeeper", "pi extension"), `session`, `session_id`, `next`.
+        `max_seconds`, `max_cost`, `paused` (`why`, `reason`), `last_verdict` (`verdict`, `reason`, `at`, `evidence`,
+        `findings`, `claimed`, `failure`), `worker` and `evaluator` (tokens and `cost`, null where unknown), `checks`,
+        `proofs`, `written_by` ("goalkeeper", "pi extension"), `session`, `session_id`, `next`.
 
         A loop: `prompt`, `interval_ms`, `iterations`, `last_tick_at`, `driven`, `pid`, `session`, `session_id`.
 

@@ -40,6 +40,8 @@ MESSAGES: Final = {
 }
 """Why a message is sent to the worker."""
 
+NOT_KEPT: Final = "The session was of memory only, so the goal can't be resumed; set it again."
+
 _NEXT: Final = {
     "question": "Answer it in the session with pi, then `{resume}`.",
     "evaluator_failed": "`goalkeeper doctor` checks model and key; then `{resume}`.",
@@ -51,7 +53,7 @@ _NEXT: Final = {
 
 def duration(seconds: float) -> str:
     """Return a duration in its two largest units: "0.4s", "12s", "2m 10s", "3h 5m", "2d 4h"."""
-    if seconds < 10:
+    if seconds < 9.95:
         return f"{max(seconds, 0.0):.1f}s"
     whole = int(seconds)
     for unit, size, lower, lower_size in (("d", 86400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):

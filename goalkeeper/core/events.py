@@ -154,6 +154,7 @@ class Judged(Event):
         tree: the work tree's fingerprint, None when nobody needed it or there is none.
         leaf: the last entry that the judgement saw.
         window: digest of the window that the evaluator saw, empty if it was not asked.
+        changed: files changed since the goal was set that are tests or proof, as "name (mark)".
     """
 
     effect: int
@@ -163,6 +164,7 @@ class Judged(Event):
     tree: str | None = None
     leaf: str | None = None
     window: str = ""
+    changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

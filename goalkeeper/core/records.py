@@ -174,6 +174,7 @@ class VerdictRecord(BaseRecord):
     findings: tuple[RuleFinding, ...] = ()
     window: str = ""
     usage: Usage = field(default_factory=Usage)
+    changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,7 +128,7 @@ def _judge_record(goal: GoalState, event: Judged) -> Record:
     }
     if isinstance(judgement, EvaluatorFailure):
         return EvaluatorFailed(kind=judgement.kind, **shared)
-    return VerdictRecord(verdict=judgement.verdict, basis=judgement.basis, **shared)
+    return VerdictRecord(verdict=judgement.verdict, basis=judgement.basis, changed=event.changed, **shared)
 
 
 def _met(state: SessionState, goal: GoalState, verdict: Verdict, at: int) -> Transition:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from goalkeeper.core.effects import (
@@ -231,7 +232,7 @@ class Handlers:
         try:
             finding, leaf = await self._find(goal)
             if look and finding.tree is None:
-                finding = Finding(finding.judgement, finding.claim, finding.window, await look, finding.usage)
+                finding = replace(finding, tree=await look)
         except GoalkeeperError as error:
             finding, leaf = Finding(EvaluatorFailure("unavailable", error.message)), None
         finally:
@@ -268,6 +269,7 @@ class Handlers:
                 tree=finding.tree,
                 leaf=leaf,
                 window=finding.window,
+                changed=finding.changed,
                 **self._times(),
             )
         )

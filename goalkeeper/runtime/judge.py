@@ -73,6 +73,7 @@ class Finding:
         tree: the work tree's fingerprint if a claim was held against it.
         usage: tokens and cost of the evaluator.
         sent: the window itself, None if it was not asked.
+        changed: files changed since the goal was set that are tests or proof, as "name (mark)".
     """
 
     judgement: Judgement
@@ -81,6 +82,7 @@ class Finding:
     tree: str | None = None
     usage: Usage = field(default_factory=Usage)
     sent: Window | None = None
+    changed: tuple[str, ...] = ()
 
 
 class ChecksEvaluator:
@@ -130,7 +132,8 @@ async def judge(question: Question, evaluator: Evaluator, freshness: FreshnessSo
     )
     if isinstance(judgement, Verdict) and judgement.verdict == "met" and checks and fresh.tree != question.checks_tree:
         judgement = await _stale_checks(judgement, question.checks_tree, fresh.tree, freshness)
-    return Finding(judgement, answer, window.digest, fresh.tree, usage, window)
+    marked = tuple(f"{name} ({mark})" for name, mark in changed if mark)
+    return Finding(judgement, answer, window.digest, fresh.tree, usage, window, marked)
 
 
 async def _stale_checks(met: Verdict, then: str | None, now: str | None, freshness: FreshnessSource) -> Verdict:
