@@ -6,6 +6,7 @@ Knows nothing of evaluators. litellm takes seconds to import, so it is imported 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import re
@@ -189,9 +190,22 @@ class LitellmModel:
             return None
         return sum(count * prices.get(name, 0.0) for name, count in counts.items()) / 1_000_000
 
+    def _missing_keys(self, litellm: Any) -> list[str]:
+        """Return the variables of which one should hold the key, empty if there is a key or none is needed."""
+        if self._config.api_key:
+            return []
+        missing = litellm.validate_environment(self._config.model)["missing_keys"]
+        return [name for name in missing if name.endswith("_API_KEY")]
+
     def _peer_error(self, litellm: Any, error: Exception) -> PeerError:
         if isinstance(error, litellm.Timeout):
             return PeerError("The provider did not answer in time.", kind="timeout")
+        missing = self._missing_keys(litellm)
+        if missing:
+            # Providers that get no key at all fail in ways of their own, some before anything was sent.
+            return PeerError(
+                f"There is no key for {self._config.model}.", f"Set {' or '.join(missing)}.", kind="unavailable"
+            )
         words = getattr(error, "message", None) or str(error) or type(error).__name__
         if self._config.api_key:
             words = words.replace(self._config.api_key, "…")
@@ -272,7 +286,17 @@ def _import(loading: Future[Any]) -> None:
         litellm.telemetry = False
         for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        _warm_up(litellm)
     except BaseException as error:
         loading.set_exception(error)
     else:
         loading.set_result(litellm)
+
+
+def _warm_up(litellm: Any) -> None:
+    """Let litellm load what it loads at its first call, which would hold up the event loop for a few tenths of a second.
+
+    A mock response is answered by litellm itself, without a request. Its failure does not matter.
+    """
+    with contextlib.suppress(Exception):
+        litellm.completion(model="openai/none", messages=[], mock_response="none", api_key="none", num_retries=0)
