@@ -291,8 +291,7 @@ class Controller:
             driver.post(Interrupted(**self._times()))
             return
         self._on_kill()
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.info.pid, signal.SIGKILL)
+        self._worker.kill()
         os._exit(INTERRUPTED_STATUS)
 
 

@@ -31,7 +31,7 @@ _FOLDED = (
 
 
 def evidence_digest_of_run(entries: Iterable[Entry]) -> str:
-    """Return a digest (sha-256, hex) of the commands and results of a run.
+    """Return a digest (sha-256, hex) of the commands and results of a run, an empty string if it has none.
 
     Durations, times of day, addresses and temporary names are folded, so that running the same test twice without a
     change gives the same digest. The worker's words do not count: talk is no progress.
@@ -40,14 +40,13 @@ def evidence_digest_of_run(entries: Iterable[Entry]) -> str:
         entries: the entries of one run.
     """
     digest = hashlib.sha256()
-    for entry in entries:
-        if entry.kind not in ("tool_result", "shell") or entry.excluded:
-            continue
+    results = [entry for entry in entries if entry.kind in ("tool_result", "shell") and not entry.excluded]
+    for entry in results:
         state = f"{entry.kind} {entry.tool_name} {entry.is_error} {entry.exit_code} {entry.cancelled}"
         for text in (state, fold(entry.command or ""), _steady(entry.text)):
             digest.update(text.encode())
             digest.update(b"\0")
-    return digest.hexdigest()
+    return digest.hexdigest() if results else ""
 
 
 def _steady(text: str) -> str:

@@ -18,6 +18,8 @@ import pytest
 
 from goalkeeper.testing.scripted_model import ScriptedModel
 
+WORDS = {"resume", "clear", "log", "explain"}
+
 BOUND = 60.0
 """Seconds that any one condition may take."""
 
@@ -28,7 +30,10 @@ class GoalProcess:
     """A running `goal --json`, with what it said so far."""
 
     def __init__(self, arguments: Sequence[str], cwd: Path, env: dict[str, str], *, as_json: bool = True) -> None:
-        command = [sys.executable, "-m", "goalkeeper.cli.goal", *(["--json"] if as_json else []), *arguments]
+        chosen = "--evaluator" in arguments or arguments[:1] and arguments[0] in WORDS
+        # litellm takes seconds to import; where it is not the point, a throwaway pi asks the same model.
+        extra = [*(["--json"] if as_json else []), *([] if chosen else ["--evaluator", "pi"])]
+        command = [sys.executable, "-m", "goalkeeper.cli.goal", *extra, *arguments]
         self.process = subprocess.Popen(
             command,
             cwd=cwd,

@@ -17,19 +17,15 @@ from goalkeeper.testing.model_steps import Text, bash
 pytestmark = pytest.mark.real_pi
 
 
-def says(*verdicts: Any) -> Any:
-    """Return an evaluator that settles the basis as tool and then answers with these steps; the last one repeats."""
-    return [*verdicts]
-
-
 @pytest.mark.parametrize("which", ["pi", "old_pi"])
 def test_the_demo_goal_is_met_with_a_cited_passing_run(
     which: str, request: Any, scripted_model: Any, agent_env: Any, run_goal: Any, tmp_path: Path
 ) -> None:
     executable = request.getfixturevalue(which)
-    repo = copy_demo_repo(tmp_path / "demo")
+    repo = tmp_path / "demo"
+    copy_demo_repo(repo)
     model = scripted_model(worker=demo_worker, evaluator=judge_unittest())
-    goal = run_goal(CONDITION, env=agent_env(model, pi=executable), cwd=repo)
+    goal = run_goal(CONDITION, "--evaluator", "litellm", env=agent_env(model, pi=executable), cwd=repo)
 
     assert goal.process.returncode == 0, goal.stderr
     assert goal.names() == [
@@ -55,7 +51,7 @@ def test_a_goal_that_is_never_met_pauses_when_its_runs_are_used(
     def worker(request: Any) -> Any:
         return Text("Trying.") if request.body["messages"][-1]["role"] == "tool" else bash(f"echo {next(steps)}")
 
-    model = scripted_model(worker=worker, evaluator=[say_verdict("not_met", "The output is missing.", "tool")])
+    model = scripted_model(worker=worker, evaluator=[say_verdict("not_met", "The output is missing.")])
     goal = run_goal("it works", "--basis", "tool", "--max-runs", "3", env=agent_env(model))
 
     assert goal.process.returncode == 3
