@@ -106,7 +106,8 @@ def test_writers_at_once_lose_and_mix_nothing(tmp_path: Path) -> None:
     assert [writer.wait(60) for writer in writers] == [0, 0, 0]
     for session in "abc":
         assert [record["at"] for record in read_journal(tmp_path, session=session)] == list(reversed(range(300)))
-    assert len(path(tmp_path).read_bytes().splitlines()) == 900
+    # A writer that meets a line before its end is visible begins a fresh one: an empty line does no harm.
+    assert len(path(tmp_path).read_bytes().split()) == 900
 
 
 def test_a_removed_folder_is_made_again(tmp_path: Path, journal: Journal, warnings: list[str]) -> None:

@@ -3,17 +3,19 @@ from __future__ import annotations
 import errno
 import json
 import os
-import resource
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from goalkeeper.storage.holder import holder
-from goalkeeper.storage.locks import hold_session
+from goalkeeper.storage.locks import hold_session, state_lock
 from goalkeeper.storage.read_state import read_states, state_for
 from goalkeeper.storage.state_file import StateFile
 
@@ -383,7 +385,6 @@ def test_a_file_that_cannot_grow_keeps_the_old_content(folder: Folder) -> None:
         "saved = [file.save({'goal': {'condition': 'new' * 99}, 'loop': None}) for _ in range(3)]\n"
         "assert saved == [False] * 3, saved\nassert len(warnings) == 1, warnings\n"
     )
-    assert resource.RLIMIT_FSIZE is not None
     subprocess.run([sys.executable, "-c", code, str(folder.path), str(folder.mine)], check=True, timeout=60)
     old = folder.file().load()
     assert old is not None
@@ -399,22 +400,17 @@ def as_somebody(code: str, *arguments: str) -> None:
 
 
 @pytest.fixture
-def open_to_all(tmp_path: Path) -> Callable[[], None]:
-    def opened() -> None:
-        for parent in (tmp_path, *tmp_path.parents):
-            if (
-                parent.stat().st_mode & 0o777 == 0o700
-                and parent.stat().st_uid == os.geteuid()
-                and parent.parts[1] != "root"
-            ):
-                parent.chmod(0o711)
-
-    return opened
+def public() -> Iterator[Path]:
+    """A folder that any user can enter; pytest's own is closed to others again by each new pytest."""
+    folder = Path(tempfile.mkdtemp(prefix="goalkeeper-test-")).resolve()
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
 
 
-def test_a_read_only_folder_warns_once_and_state_is_still_read(folder: Folder, open_to_all: Callable[[], None]) -> None:
+def test_a_read_only_folder_warns_once_and_state_is_still_read(public: Path) -> None:
+    folder = Folder(public)
     folder.file().save(goal("old"))
-    open_to_all()
     folder.path.chmod(0o755)
     folder.state.chmod(0o644)
     folder.state.parent.chmod(0o555)
@@ -430,13 +426,14 @@ def test_a_read_only_folder_warns_once_and_state_is_still_read(folder: Folder, o
         "assert len(warnings) == first + 3, warnings\n"
     )
     as_somebody(code, str(folder.path), str(folder.mine))
+    folder.state.parent.chmod(0o755)
     document = folder.file().load()
     assert document is not None
     assert document["goal"]["condition"] == "old"
 
 
-def test_a_folder_that_cannot_be_created_warns_once(folder: Folder, open_to_all: Callable[[], None]) -> None:
-    open_to_all()
+def test_a_folder_that_cannot_be_created_warns_once(public: Path) -> None:
+    folder = Folder(public)
     folder.path.chmod(0o555)
     code = (
         "warnings = []\nfile = StateFile(sys.argv[1], sys.argv[2], warnings.append)\nassert file.load() is None\n"
@@ -461,6 +458,22 @@ def test_a_kill_between_write_and_replace_leaves_the_old_state(folder: Folder) -
     assert old is not None
     assert old["goal"]["condition"] == "old"
     assert folder.file().save(goal("next"))
+
+
+def test_a_save_waits_for_whoever_is_at_the_state(folder: Folder) -> None:
+    replaced = threading.Event()
+
+    def replace(source: str, target: str) -> None:
+        replaced.set()
+        Path(source).replace(target)
+
+    folder.file().save(goal("old"))
+    saving = threading.Thread(target=folder.file(replace=replace).save, args=(goal("new"),))
+    with state_lock(folder.state.with_name(".state.lock")):
+        saving.start()
+        assert not replaced.wait(0.2)
+    saving.join(30)
+    assert replaced.is_set()
 
 
 def test_writers_at_once_leave_whole_documents(folder: Folder) -> None:

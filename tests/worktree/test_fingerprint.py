@@ -3,8 +3,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -297,6 +299,7 @@ async def test_a_file_that_becomes_ignored_stops_counting(repo: Path, tree: Work
     (repo / "out.log").write_text("1")
     await look(tree)
     (repo / ".gitignore").write_text("*.log\n")
+    (repo / "out.log").write_text("changed with the rule")
     ignored = await look(tree)
     (repo / "out.log").write_text("2")
     assert await look(tree) == ignored == await fresh_look(repo)
@@ -593,7 +596,16 @@ async def test_special_files_do_not_hang_or_break_a_look(repo: Path, tree: WorkT
     assert await look(tree) != before
 
 
-def test_a_file_that_cannot_be_read_counts_by_its_facts(repo: Path) -> None:
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A folder that any user can enter; pytest's own is closed to others again by each new pytest."""
+    folder = Path(tempfile.mkdtemp(prefix="goalkeeper-test-")).resolve()
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_a_file_that_cannot_be_read_counts_by_its_facts(public: Path) -> None:
     code = (
         "import asyncio, concurrent.futures.thread, os, sys\n"
         "from goalkeeper.worktree.fingerprint import WorkTree\n"
@@ -604,13 +616,11 @@ def test_a_file_that_cannot_be_read_counts_by_its_facts(repo: Path) -> None:
         "        print(await tree.fingerprint() or 'None ' + tree.reason, flush=True)\n"
         "asyncio.run(main())\n"
     )
-    for folder in repo.resolve().parents:  # the test's folders are private to this user
-        if folder.stat().st_mode & 0o777 == 0o700 and str(folder).startswith("/tmp/"):
-            folder.chmod(0o711)
+    repo = make_repo(public / "repo")
     secret = repo / "secret"
     secret.write_text("1")
     secret.chmod(0)
-    environment = {**os.environ, "HOME": "/nonexistent", "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": "/tmp"}
+    environment = {**os.environ, "HOME": "/nonexistent", "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(repo)],
         stdin=subprocess.PIPE,
