@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import subprocess
 import tempfile
 import weakref
 from collections.abc import Sequence
@@ -86,7 +87,7 @@ class WorkTree:
         try:
             checkout = find_checkout(self._cwd)
             tree = self._look_at(checkout)
-        except (NoTreeError, OSError) as error:
+        except (NoTreeError, OSError, subprocess.SubprocessError) as error:
             self._reason = str(error)
             return None
         self._reason = ""

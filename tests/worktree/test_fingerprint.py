@@ -481,6 +481,20 @@ async def test_a_broken_index_gives_a_reason_and_heals(repo: Path, tree: WorkTre
     assert await look(tree) == before
 
 
+async def test_scratch_files_that_something_removed_are_made_again(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    work_tree = WorkTree(repo)
+    before = await look(work_tree)
+    for folder in scratch.iterdir():
+        shutil.rmtree(folder)
+    assert await look(work_tree) == before
+    work_tree.close()
+
+
 async def test_linked_worktrees_and_git_files(repo: Path, tmp_path: Path) -> None:
     linked = tmp_path / "linked"
     git(repo, "worktree", "add", "-q", str(linked))
