@@ -157,7 +157,7 @@ class Status:
         return self._seconds + (0.0 if self._since is None else self._clock() - self._since)
 
     def _time(self) -> str:
-        return words.duration(int(self._elapsed())).replace(".0", "") if self._state else ""
+        return words.duration(int(self._elapsed())) if self._state else ""
 
 
 _ENDS: Final = {"met": "goal met", "paused": "goal paused", "cleared": "goal cleared"}

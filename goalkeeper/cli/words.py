@@ -52,8 +52,8 @@ _NEXT: Final = {
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in its two largest units: "0.4s", "12s", "2m 10s", "3h 5m", "2d 4h"."""
-    if seconds < 9.95:
+    """Return a duration in its two largest units: "0.4s", "12s", "2m 10s", "3h 5m", "2d 4h"; an int has no tenths."""
+    if seconds < 9.95 and not isinstance(seconds, int):
         return f"{max(seconds, 0.0):.1f}s"
     whole = int(seconds)
     for unit, size, lower, lower_size in (("d", 86400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):

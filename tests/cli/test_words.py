@@ -15,7 +15,8 @@ from goalkeeper.evidence.transcript import EntryKind
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (-3, "0.0s"),
+        (-3.0, "0.0s"),
+        (3, "3s"),
         (0.44, "0.4s"),
         (9.9, "9.9s"),
         (9.96, "9s"),
