@@ -105,7 +105,8 @@ class PiWorker:
         # A pi that knows no model names one "unknown" of a provider "unknown".
         if not isinstance(model, dict) or (model.get("provider"), model.get("id")) == ("unknown", "unknown"):
             raise PrerequisiteError(
-                "pi has no model to work with.", "Log in with `pi` and /login, or name a model with --model."
+                "pi has no model to work with.",
+                "Log in with `pi` and /login, or name one of its models behind `--`, e.g. -- --model PROVIDER/ID.",
             )
         file = state.get("sessionFile")
         return WorkerInfo(

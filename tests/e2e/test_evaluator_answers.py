@@ -73,7 +73,7 @@ BAD = {
     "cut connection": Bad(lambda r: CutStream(sound(r)), "provider_error", "provider failed"),
     "an invented id": Bad(lambda r: Text(met(["deadbeef"])), "invalid_citation", "deadbeef", ("unknown_id",)),
     "nothing cited": Bad(lambda r: Text(met([])), "invalid_citation", "cites nothing", ("no_citation",)),
-    "an assistant's word": Bad(assistant, "invalid_citation", "is assistant text", ("not_evidence",)),
+    "an assistant's word": Bad(assistant, "invalid_citation", "is the worker's own text", ("not_evidence",)),
 }
 
 
