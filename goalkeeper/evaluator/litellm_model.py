@@ -294,7 +294,7 @@ def _import(loading: Future[Any]) -> None:
 
 
 def _warm_up(litellm: Any) -> None:
-    """Let litellm load what it loads at its first call, which would hold up the event loop for a few tenths of a second.
+    """Let litellm load what it loads at its first call, which would hold up the event loop for tenths of a second.
 
     A mock response is answered by litellm itself, without a request. Its failure does not matter.
     """

@@ -151,6 +151,15 @@ async def test_a_model_without_a_provider_is_unavailable() -> None:
     assert caught.value.kind == "unavailable" and caught.value.hint
 
 
+async def test_a_missing_key_is_said_with_the_variable_that_should_hold_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    client = LitellmModel(LitellmConfig("openai/x", "http://127.0.0.1:9/v1"))
+    with pytest.raises(PeerError, match="no key for openai/x") as caught:
+        await client.complete(QUESTION)
+    assert caught.value.kind == "unavailable" and "OPENAI_API_KEY" in caught.value.hint
+    await client.close()
+
+
 @pytest.mark.parametrize(
     ("api", "base", "model", "api_base"),
     [
