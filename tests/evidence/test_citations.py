@@ -1,7 +1,9 @@
 """Each rule of section "Rules" in docs/evaluator.md: what it refuses, and the nearest claim that it lets through."""
 
 import hashlib
+import re
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -330,6 +332,12 @@ ALL_RULES = PAUSING_RULES | {
 
 def test_every_rule_is_shown_to_refuse() -> None:
     assert {rule for rule, _ in REFUSED.values()} == ALL_RULES
+
+
+def test_the_documentation_lists_exactly_the_rules_that_there_are() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "evaluator.md").read_text(encoding="utf-8")
+    table = page.split("## Rules")[1].split("*Exactly that command*")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == ALL_RULES | {"check_failed"}
 
 
 @pytest.mark.parametrize("verdict", ["not_met", "unknown"])
