@@ -42,7 +42,8 @@ class Narrator:
         self._kept = record.session_file is not None
         model = record.model or "no model"
         yield Line(f"pi {record.pi} · {model} · {record.cwd}", style="dim")
-        yield Line(f"session {record.session_file or 'of memory only: nothing is kept'}", style="dim")
+        kept = record.session_id if self._kept else "of memory only: nothing is kept"
+        yield Line(f"session {kept}", style="dim", one_row=True)
 
     def _set(self, record: records.GoalWasSet) -> Iterable[Line]:
         yield Line(f"goal: {record.condition}", GOAL, "head")
