@@ -24,12 +24,20 @@ def examples() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_committed_page_is_what_the_code_says(name: str) -> None:
-    assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), "run `make docs`"
+    page = (DOCS / name).read_text(encoding="utf-8")
+    assert page == PAGES[name](page), "run `make docs`"
 
 
-def test_all_pages_are_written(tmp_path: Path) -> None:
+def test_the_diagram_goes_between_its_marks(tmp_path: Path) -> None:
+    (tmp_path / "architecture.md").write_text("Before.\n<!-- diagram: made -->\nold\n<!-- /diagram -->\nAfter.\n")
+
     assert main([str(tmp_path)]) == 0
-    assert {path.name for path in tmp_path.iterdir()} == set(PAGES)
+
+    page = (tmp_path / "architecture.md").read_text(encoding="utf-8")
+    assert page.startswith("Before.\n<!-- diagram: made -->\n```mermaid\nstateDiagram-v2\n")
+    assert page.endswith("\n```\n<!-- /diagram -->\nAfter.\n")
+    assert "old" not in page
+    json.loads((tmp_path / "events.schema.json").read_text(encoding="utf-8"))
 
 
 def test_every_event_has_an_example_that_fits_its_class() -> None:
