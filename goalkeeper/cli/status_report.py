@@ -26,6 +26,9 @@ KNOWN_VERSION: Final = 1
 UNTOLD: Final = 15.0
 """Seconds that a running controller may have worked since it saved the time; it saves every 10."""
 
+_LARGEST: Final = 10**15
+"""A larger number is no time, count or price: nobody measured it, and arithmetic may fail on it."""
+
 _USAGE: Final = ("input", "output", "cache_read", "cache_write")
 
 
@@ -220,13 +223,17 @@ def _next(goal: Document, several: bool) -> str:
 
 def _take(document: Mapping[str, Any], key: str, kind: type[T]) -> T | None:
     value = document.get(key)
-    return value if isinstance(value, kind) and not isinstance(value, bool) else None
+    if not isinstance(value, kind) or isinstance(value, bool):
+        return None
+    return None if isinstance(value, int) and abs(value) > _LARGEST else value
 
 
 def _number(document: Mapping[str, Any], key: str) -> float | None:
     value = document.get(key)
     return (
-        float(value) if isinstance(value, int | float) and abs(value) < 1e15 and not isinstance(value, bool) else None
+        float(value)
+        if isinstance(value, int | float) and abs(value) <= _LARGEST and not isinstance(value, bool)
+        else None
     )
 
 

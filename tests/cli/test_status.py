@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -255,6 +256,20 @@ def test_no_state_however_odd_breaks_the_status(folder: Folder, goal: dict[str, 
     folder.put({"owner": str(session), "goal": {**goal, "goalkeeper": ours}, "loop": loop, "goalkeeper": goal})
     json.dumps(folder.report())
     assert folder.text()
+
+
+@pytest.mark.parametrize("odd", ["1e999", "-1e999", "NaN", "1" + "0" * 400, "true", '"3"', "[]", "{}", "null"])
+def test_a_number_that_nobody_measured_is_not_taken(folder: Folder, odd: str) -> None:
+    folder.goal(GOAL, LoopState("p", 1, 1, 1))
+    text = (folder.state / "state.json").read_text()
+    for value in (600000, 130.0, 3, 2.5, 0.02, 1000, 1800.0):
+        text = text.replace(f": {value},", f": {odd},").replace(f": {value}}}", f": {odd}}}")
+    for name in ("startedAt", "lastEvalAt", "saved_at", "intervalMs", "iterations", "lastTickAt"):
+        text = re.sub(f'"{name}": [0-9]+', f'"{name}": {odd}', text)
+    folder.put(text)
+    goal = folder.report()["goals"][0]
+    assert (goal["runs"], goal["max_cost"], goal["max_seconds"]) == (0, None, 1800.0)
+    assert "run 0 of 10" in folder.text()
 
 
 def test_the_fast_path_loads_nothing_heavy(folder: Folder) -> None:
