@@ -194,7 +194,7 @@ class TreeScanner:
             found = self._scratch.finish(others).split(b"\0")
         finally:
             for process in (modified, others):
-                if process.poll() is None:
+                if process.stdout and not process.stdout.closed:  # nobody finished it: the other one failed
                     process.kill()
                     process.communicate()
         nested = {name.rstrip(b"/") for name in found if name.endswith(b"/")}
