@@ -12,17 +12,17 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from goalkeeper.config import CONTINUE_SESSION, NEW_SESSION, NO_SESSION, Budget, GoalConfig, WorkerChoice
+from goalkeeper.config import CONTINUE_SESSION, NEW_SESSION, NO_SESSION, GoalConfig, Renewal, WorkerChoice
 from goalkeeper.core.effects import Announce
 from goalkeeper.core.events import ClearRequested, Event, GoalSet, Interrupted, ResumeRequested, SessionRestored
 from goalkeeper.core.machine import Transition, step
 from goalkeeper.core.records import Cleared, Notice, Record, SessionOpened
 from goalkeeper.core.state import EvaluatorName, SessionState
-from goalkeeper.errors import SessionHeldError, UsageError
+from goalkeeper.errors import PrerequisiteError, SessionHeldError, UsageError
 from goalkeeper.evaluator.choose import open_evaluator
 from goalkeeper.evidence.transcript import Transcript
 from goalkeeper.pi.install import find_pi
@@ -101,9 +101,8 @@ class Controller:
         path = session_path(self._choice.session)
         cwd = self._choice.cwd
         if path:
+            cwd = session_folder(path) or cwd
             await self._hold(path)
-            header = SessionLog(path).header()
-            cwd = header.cwd if header and header.cwd else cwd
         key = str(runtime_folder() / f"worker-{uuid.uuid4().hex[:12]}")
         fd = worker_lock(key)
         self._worker = PiWorker(
@@ -164,13 +163,14 @@ class Controller:
                 checks=tuple(config.checks),
                 ignore=tuple(config.ignore),
                 run_timeout=config.run_timeout,
+                pi_args=without_secrets(self._choice.pi_args),
                 tree=await self._tree.fingerprint(),
                 **self._times(),
             )
 
         return await self._run(begin, config.evaluator, config.model, tuple(config.ignore))
 
-    async def resume_goal(self, budget: Budget) -> SessionState:
+    async def resume_goal(self, renewal: Renewal) -> SessionState:
         """Resume the session's goal: a paused one with a fresh budget, an active one with what was left.
 
         Raises:
@@ -182,17 +182,21 @@ class Controller:
 
         async def begin() -> Event:
             transcript = await self._worker.transcript(TRANSCRIPT_CHARACTERS)
-            limits: dict[str, Any] = {
-                "max_runs": budget.max_runs,
-                "max_seconds": budget.max_seconds,
-                "max_cost": budget.max_cost,
+            given: dict[str, Any] = {
+                "max_runs": renewal.budget.max_runs,
+                "max_seconds": renewal.budget.max_seconds,
+                "max_cost": renewal.budget.max_cost,
+                "evaluator": renewal.evaluator,
+                "model": renewal.model,
             }
             if goal.pause:
-                return ResumeRequested(leaf=transcript.leaf, **limits, **self._times())
+                return ResumeRequested(leaf=transcript.leaf, **given, **self._times())
             trace = trace_run(transcript, goal.sent)
-            return SessionRestored(run=trace.run, leaf=transcript.leaf, digest=trace.digest, **limits, **self._times())
+            return SessionRestored(run=trace.run, leaf=transcript.leaf, digest=trace.digest, **given, **self._times())
 
-        return await self._run(begin, goal.evaluator, goal.model, goal.ignore)
+        evaluator = renewal.evaluator or goal.evaluator
+        model = renewal.model or (goal.model if evaluator == goal.evaluator else None)
+        return await self._run(begin, evaluator, model, goal.ignore)
 
     async def transcript(self) -> Transcript:
         """Return the newest part of the session's branch."""
@@ -345,6 +349,38 @@ def session_path(session: str) -> str | None:
     if session in (NEW_SESSION, CONTINUE_SESSION, NO_SESSION):
         return None
     return str(Path(session).absolute()) if "/" in session or session.endswith(".jsonl") else None
+
+
+def without_secrets(pi_args: Sequence[str]) -> tuple[str, ...]:
+    """Return pi's arguments as they may be stored: without an API key."""
+    kept: list[str] = []
+    arguments = iter(pi_args)
+    for argument in arguments:
+        if argument == "--api-key":
+            next(arguments, None)
+        elif not argument.startswith("--api-key="):
+            kept.append(argument)
+    return tuple(kept)
+
+
+def session_folder(session_file: str) -> str | None:
+    """Return the folder that a session belongs to, None when there is no session file yet or it names no folder.
+
+    Raises:
+        UsageError: what is there is no readable file.
+        PrerequisiteError: the folder is gone.
+    """
+    try:
+        header = SessionLog(session_file).header()
+    except OSError as error:
+        raise UsageError(f"{session_file} can't be read as a session: {error.strerror}.") from error
+    folder = header.cwd if header else ""
+    if folder and not Path(folder).is_dir():
+        raise PrerequisiteError(
+            f"The session belongs to the folder {folder}, which is not there.",
+            "Put the folder back, or work in a new session.",
+        )
+    return folder or None
 
 
 async def _end_orphan(key: str, pid: object) -> None:

@@ -78,6 +78,21 @@ class WorkerChoice:
 
 
 @dataclass(frozen=True, slots=True)
+class Renewal:
+    """What a user gives with a resume; None keeps what is there.
+
+    Attributes:
+        budget: other limits.
+        evaluator: another evaluator, for one that failed.
+        model: another model of the evaluator.
+    """
+
+    budget: Budget = field(default_factory=Budget)
+    evaluator: EvaluatorName | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class GoalConfig:
     """A new goal.
 

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, cast
 
-import click
 import typer
 
 from goalkeeper.cli.errors_shown import run_command
@@ -23,6 +22,7 @@ from goalkeeper.config import (
     NO_SESSION,
     Budget,
     GoalConfig,
+    Renewal,
     WorkerChoice,
 )
 from goalkeeper.core.state import EvaluatorName
@@ -35,7 +35,7 @@ BUDGET_OPTIONS = {"max_runs", "max_minutes", "max_cost"}
 SHOWN_OPTIONS = {"json", "quiet"}
 ALLOWED: dict[str, set[str]] = {
     "clear": {"session", "cwd", "json"},
-    "resume": BUDGET_OPTIONS | SHOWN_OPTIONS | {"session", "cwd"},
+    "resume": BUDGET_OPTIONS | SHOWN_OPTIONS | {"session", "cwd", "evaluator", "model"},
     "log": {"since", "cwd", "json"},
     "explain": {"session", "cwd", "json"},
     "status": {"session", "cwd", "json"},
@@ -96,8 +96,7 @@ def goal(
     Without arguments: the status. WORD: resume, clear (stop, off, reset, none, cancel), log, explain. What stands
     behind -- goes to pi: goal "the tests pass" -- --model sonnet:high
     """
-    given = {name for name in ctx.params if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
-    given -= {"words"}
+    given = {name for name in ctx.params if _was_typed(ctx, name)} - {"words"}
     text = " ".join(words or [])
     word = text.strip().casefold()
     word = "clear" if word in CLEAR_WORDS else word
@@ -105,9 +104,9 @@ def goal(
     pi_args = cast("list[str]", ctx.obj or [])
     if word in ALLOWED and condition is None and condition_file is None:
         refuse_others(word, given)
-        if pi_args:
-            raise UsageError(f"goal {word} starts nothing that could take arguments of pi.")
-        run_word(word, values)
+        if pi_args and word != "resume":
+            raise UsageError(f"`goal {word}` starts nothing that could take arguments of pi.")
+        run_word(word, values, given, pi_args)
     if since is not None:
         raise UsageError("--since goes with `goal log`.")
     if not words and condition is None and condition_file is None:
@@ -119,8 +118,9 @@ def goal(
         proofs=proof or (),
         checks=check or (),
         ignore=ignore or (),
-        evaluator=cast(EvaluatorName, one_of("--evaluator", evaluator, ("litellm", "pi", "checks"))),
-        model=model,
+        evaluator=evaluator_name(evaluator),
+        # The variable names a model of litellm's; other evaluators do not know it by that name.
+        model=model if evaluator == "litellm" or "model" in given else None,
         run_timeout=run_timeout,
     )
     config.validate()
@@ -129,6 +129,11 @@ def goal(
 
     choice = WorkerChoice(folder(cwd), session_choice(session, continue_, no_session), tuple(pi_args))
     raise typer.Exit(set_goal(config, choice, as_json=json, quiet=quiet))
+
+
+def _was_typed(ctx: typer.Context, name: str) -> bool:
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def run_command_line(argv: Sequence[str]) -> int:
@@ -146,7 +151,7 @@ def split_pi_args(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     return arguments[:at], arguments[at + 1 :]
 
 
-def run_word(word: str, values: dict[str, Any]) -> NoReturn:
+def run_word(word: str, values: dict[str, Any], given: set[str], pi_args: Sequence[str]) -> NoReturn:
     """Carry out a reserved word."""
     from goalkeeper.cli import goal_run, history, status
 
@@ -158,7 +163,9 @@ def run_word(word: str, values: dict[str, Any]) -> NoReturn:
         budget = Budget(values["max_runs"], values["max_minutes"], values["max_cost"])
         budget.validate()
         refuse_inside_worker()
-        raise typer.Exit(goal_run.resume(cwd, session, budget, as_json=as_json, quiet=values["quiet"]))
+        chosen = evaluator_name(values["evaluator"]) if "evaluator" in given else None
+        renewal = Renewal(budget, chosen, values["model"] if "model" in given else None)
+        raise typer.Exit(goal_run.resume(cwd, session, renewal, tuple(pi_args), as_json=as_json, quiet=values["quiet"]))
     if word == "log":
         since = None if values["since"] is None else seconds(values["since"])
         raise typer.Exit(history.log(cwd, since=since, as_json=as_json))
@@ -195,6 +202,11 @@ def one_of(name: str, value: str | None, words: tuple[str, ...]) -> str | None:
     if value is None or value in words:
         return value
     raise UsageError(f"{name} is {value!r}, but it must be one of: {', '.join(words)}.")
+
+
+def evaluator_name(value: str) -> EvaluatorName:
+    """Return the evaluator if there is one of that name."""
+    return cast(EvaluatorName, one_of("--evaluator", value, ("litellm", "pi", "checks")))
 
 
 def session_choice(session: str | None, latest: bool, ephemeral: bool) -> str:

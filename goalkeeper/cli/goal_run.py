@@ -8,15 +8,15 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from goalkeeper.bootstrap import Controller, clear_stored
 from goalkeeper.cli.exit_codes import ExitCode, code_of_ending
 from goalkeeper.cli.screen import EvidenceExcerpt, open_screen
-from goalkeeper.config import Budget, GoalConfig, WorkerChoice
+from goalkeeper.cli.status_report import belongs_to, state_folder
+from goalkeeper.config import GoalConfig, Renewal, WorkerChoice
 from goalkeeper.core.records import Cleared, GoalMet, GoalPaused, Record
 from goalkeeper.core.verdict import CitedEntry
 from goalkeeper.errors import UsageError
@@ -58,22 +58,27 @@ def set_goal(config: GoalConfig, choice: WorkerChoice, *, as_json: bool, quiet: 
     return _drive(choice, lambda controller: controller.set_goal(config), as_json=as_json, quiet=quiet)
 
 
-def resume(cwd: str, session: str | None, budget: Budget, *, as_json: bool, quiet: bool) -> int:
-    """Resume the folder's goal and work in the foreground; return the exit code."""
-    owner = _choose(cwd, session, "resume")
-    if owner is None:
+def resume(
+    cwd: str, session: str | None, renewal: Renewal, pi_args: Sequence[str], *, as_json: bool, quiet: bool
+) -> int:
+    """Resume the folder's goal and work in the foreground; return the exit code.
+
+    pi starts with the arguments that the goal was set with, unless others are given.
+    """
+    state = _choose(cwd, session, "resume")
+    if state is None or state.owner is None:
         raise UsageError("There is no goal to resume in this folder.", 'Set one: goal "the tests pass"')
-    choice = WorkerChoice(cwd, owner)
-    return _drive(choice, lambda controller: controller.resume_goal(budget), as_json=as_json, quiet=quiet)
+    choice = WorkerChoice(_folder_of(state), state.owner, tuple(pi_args) or _stored_pi_args(state))
+    return _drive(choice, lambda controller: controller.resume_goal(renewal), as_json=as_json, quiet=quiet)
 
 
 def clear(cwd: str, session: str | None, *, as_json: bool) -> int:
     """Clear the folder's goal and loop, in the running controller if there is one; return the exit code."""
-    owner = _choose(cwd, session, "clear")
+    state = _choose(cwd, session, "clear")
     answer: dict[str, Any] = {"condition": None, "loop_stopped": False}
-    if owner is not None:
-        control = _control_of(owner)
-        answer = ask(control, {"do": "clear"}) if control else clear_stored(cwd, owner)
+    if state is not None and state.owner is not None:
+        control = _control_of(state.owner)
+        answer = ask(control, {"do": "clear"}) if control else clear_stored(_folder_of(state), state.owner)
     if as_json:
         record = {"event": "cleared", "at": time.time_ns() // 1_000_000, "goal": ""}
         print(json.dumps(record | {"condition": answer["condition"], "loop_stopped": answer["loop_stopped"]}))
@@ -136,22 +141,31 @@ def _control_of(owner: str) -> str:
     return ""
 
 
-def _choose(cwd: str, session: str | None, verb: str) -> str | None:
-    """Return the owner of the one state of the folder that can be meant, None when there is none.
+def _stored_pi_args(state: StateDocument) -> tuple[str, ...]:
+    goal = (state.document or {}).get("goal") or {}
+    stored = (goal.get("goalkeeper") or {}).get("pi_args") or ()
+    return tuple(argument for argument in stored if isinstance(argument, str))
+
+
+def _folder_of(state: StateDocument) -> str:
+    return str(state.path.parent.parent)
+
+
+def _choose(cwd: str, session: str | None, verb: str) -> StateDocument | None:
+    """Return the one state that can be meant, in the folder or the nearest one upwards that has any; None without one.
 
     Raises:
         UsageError: there are several; the user must say which.
     """
-    states = [state for state in read_states(cwd) if _is_usable(state)]
+    states = [state for state in read_states(state_folder(cwd)) if _is_usable(state)]
     if session is not None:
-        wanted = str(Path(session).absolute())
-        states = [s for s in states if s.owner == wanted or session in Path(s.owner or "").name]
+        states = [state for state in states if belongs_to(state, session)]
     if not states:
         return None
     if len(states) > 1:
         names = "\n".join(f"  --session {s.owner}  {_condition(s)}" for s in states)
         raise UsageError(f"There are {len(states)} goals in this folder; say which to {verb}:\n{names}")
-    return states[0].owner
+    return states[0]
 
 
 def _is_usable(state: StateDocument) -> bool:

@@ -40,17 +40,20 @@ class GoalSet(Event):
     checks: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     run_timeout: float | None = None
+    pi_args: tuple[str, ...] = ()
     tree: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeRequested(Event):
-    """A user wants a paused goal to go on with a fresh budget; given limits replace the old ones."""
+    """A user wants a paused goal to go on with a fresh budget; what is given replaces what was there."""
 
     leaf: str | None = None
     max_runs: int | None = None
     max_seconds: float | None = None
     max_cost: float | None = None
+    evaluator: EvaluatorName | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,7 @@ class SessionRestored(Event):
         digest: digest of that run's tool results.
         usage: usage of that run as the file records it.
         max_runs: a new budget by the user's word; likewise `max_seconds` and `max_cost`.
+        evaluator: another evaluator by the user's word; likewise `model`.
     """
 
     run: Literal["not_sent", "interrupted", "finished"]
@@ -73,6 +77,8 @@ class SessionRestored(Event):
     max_runs: int | None = None
     max_seconds: float | None = None
     max_cost: float | None = None
+    evaluator: EvaluatorName | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ from goalkeeper.core.transition import (
     dropped,
     examine,
     pause,
-    renewed_limits,
+    renewed,
     send,
     spent_budget,
 )
@@ -71,6 +71,7 @@ def set_rule(state: SessionState, event: GoalSet) -> Transition:
         checks=event.checks,
         ignore=event.ignore,
         run_timeout=event.run_timeout,
+        pi_args=event.pi_args,
         tree_at_start=event.tree,
         last_tree=event.tree,
     )
@@ -92,9 +93,7 @@ def set_rule(state: SessionState, event: GoalSet) -> Transition:
 def resume(state: SessionState, event: ResumeRequested) -> Transition:
     """Renew the budget of a paused goal and send its condition again."""
     goal = current_goal(state)
-    goal = replace(
-        goal, limits=renewed_limits(goal.limits, event), turns=0, seconds=0.0, unknowns=0, still=0, pause=None
-    )
+    goal = replace(renewed(goal, event), turns=0, seconds=0.0, unknowns=0, still=0, pause=None)
     spent = spent_budget(goal)
     if spent:
         known = goal.usage.cost is not None
@@ -109,7 +108,7 @@ def resume(state: SessionState, event: ResumeRequested) -> Transition:
 def restore(state: SessionState, event: SessionRestored) -> Transition:
     """Take up an active goal whose controller died: nothing is counted twice, nothing is sent twice."""
     goal = current_goal(state)
-    goal = replace(goal, limits=renewed_limits(goal.limits, event), awaited=None)
+    goal = replace(renewed(goal, event), awaited=None)
     state = replace(state, goal=goal, busy=False, leaf=event.leaf)
     record = GoalResumed(
         at=event.at, goal=goal.id, condition=goal.condition, run=goal.turns, limits=goal.limits, fresh=False

@@ -92,6 +92,7 @@ class GoalState:
         checks: commands that the controller runs after each run.
         ignore: globs that freshness leaves out.
         run_timeout: seconds after which a run is aborted, None for never.
+        pi_args: further arguments that pi was started with, so that a resume starts it the same way.
         tree_at_start: the work tree's fingerprint when the goal was set, None outside a git checkout.
         stage: what an active goal waits for.
         pause: set when the goal is paused.
@@ -120,6 +121,7 @@ class GoalState:
     checks: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     run_timeout: float | None = None
+    pi_args: tuple[str, ...] = ()
     tree_at_start: str | None = None
     stage: Stage = "sending"
     pause: Pause | None = None

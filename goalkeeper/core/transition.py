@@ -119,13 +119,23 @@ def spent_budget(goal: GoalState) -> tuple[StopReason, str] | None:
     return None
 
 
-def renewed_limits(old: Limits, event: ResumeRequested | SessionRestored) -> Limits:
-    """Return the old limits with what the user gave in their place."""
-    return Limits(
+def renewed(goal: GoalState, event: ResumeRequested | SessionRestored) -> GoalState:
+    """Return the goal with what the user gave in place of its limits and its evaluator.
+
+    Raises:
+        IllegalCommand: checks alone shall decide, and the goal has none.
+    """
+    if event.evaluator == "checks" and not goal.checks:
+        raise IllegalCommand("This goal has no checks that could decide alone.", "Set it again with --check.")
+    old = goal.limits
+    limits = Limits(
         old.max_runs if event.max_runs is None else event.max_runs,
         old.max_seconds if event.max_seconds is None else event.max_seconds,
         old.max_cost if event.max_cost is None else event.max_cost,
     )
+    # A model's name means something else to another evaluator.
+    model = event.model or (None if event.evaluator and event.evaluator != goal.evaluator else goal.model)
+    return replace(goal, limits=limits, evaluator=event.evaluator or goal.evaluator, model=model)
 
 
 def examine(state: SessionState, goal: GoalState) -> Transition:

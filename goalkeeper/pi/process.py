@@ -3,8 +3,10 @@
 Knows nothing of the protocol that runs over the pipes.
 
 Order of an end (aborting the run is the caller's job): close stdin, wait, TERM to the group, wait, KILL to the group,
-then KILL what pi started and left behind. pi's shell commands run in groups of their own, so they are found by what
-they inherited (a marker in the environment) and by descent, not by the group.
+then KILL what pi started and left behind. A pi that ends by itself and leaves nothing that holds its pipes has cleaned
+up: what a command of its put into the background on purpose, such as a server, lives on. pi's shell commands run in
+groups of their own, so they are found by what they inherited (a marker in the environment) and by descent, not by the
+group.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ class PiProcess(asyncio.SubprocessProtocol):
         if not Path(cwd).is_dir():
             raise PrerequisiteError(f"The working folder {cwd} does not exist.")
         try:
-            transport, process = await asyncio.get_running_loop().subprocess_exec(
+            _, process = await asyncio.get_running_loop().subprocess_exec(
                 lambda: cls(on_output, on_end, marker),
                 *argv,
                 cwd=cwd,
@@ -87,11 +89,15 @@ class PiProcess(asyncio.SubprocessProtocol):
             )
         except OSError as error:
             raise PrerequisiteError(f"pi can't be started: {error}.", "Run `goalkeeper doctor`.") from error
-        process._transport = transport
-        process.pid = transport.get_pid()
         return process
 
     # ---- what asyncio tells -----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport: a process that exits at once has exited before `start` returns."""
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        self._transport = transport
+        self.pid = transport.get_pid()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Pass on stdout; keep the end of stderr for a person."""
@@ -161,6 +167,9 @@ class PiProcess(asyncio.SubprocessProtocol):
         stdin = self._transport.get_pipe_transport(0)
         if stdin is not None:
             stdin.close()
+        if await self.wait(grace) and self.returncode == 0 and await self._released():
+            self._transport.close()
+            return
         for sign in (signal.SIGTERM, signal.SIGKILL):
             if await self.wait(grace):
                 break
@@ -171,6 +180,12 @@ class PiProcess(asyncio.SubprocessProtocol):
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), _PIPE_GRACE * 2)
         self._transport.close()
+
+    async def _released(self) -> bool:
+        """Say whether nobody holds the pipes of a pi that has exited."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), _PIPE_GRACE * 2)
+        return not self._stdout_open
 
     def kill(self) -> None:
         """End the process and what it started at once, without waiting for anything."""

@@ -114,8 +114,6 @@ def _call(block: Mapping[str, Any]) -> ToolCall:
 
 def _tool_result(message: Mapping[str, Any], entry_id: str, at: int) -> Entry:
     text = _text(message.get("content"))
-    nested = message.get("nestedCalls")
-    calls = nested.get("calls") if isinstance(nested, dict) else None
     return Entry(
         entry_id,
         "tool_result",
@@ -125,13 +123,18 @@ def _tool_result(message: Mapping[str, Any], entry_id: str, at: int) -> Entry:
         call_id=_string(message.get("toolCallId")),
         is_error=message.get("isError") is True,
         truncated=_cut(message.get("details"), text),
-        nested_tools=_nested(calls),
+        nested_tools=_nested(message.get("nestedCalls")),
     )
 
 
-def _nested(calls: Any) -> tuple[str, ...]:
+def _nested(nested: Any) -> tuple[str, ...]:
+    """Return the tools that a tool called by itself; "?" for calls that pi did not record."""
+    if not isinstance(nested, dict):
+        return ()
+    calls = nested.get("calls")
     records = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
-    return tuple(str(call.get("name") or "") for call in records if call.get("status") != "error")
+    names = tuple(str(call.get("name") or "") for call in records if call.get("status") != "error")
+    return names if nested.get("complete") is not False else (*names, "?")
 
 
 def _cut(details: Any, text: str) -> bool:

@@ -141,5 +141,5 @@ async def _stale_checks(met: Verdict, then: str | None, now: str | None, freshne
     files = ", ".join((await freshness.changed(then, now))[:5]) if then and now else ""
     detail = "the work tree changed after the checks had passed" + (f": {files}" if files else "")
     finding = RuleFinding("later_change", detail)
-    reason = f"Completion is not proven: later_change: {detail}."
+    reason = f"Completion is not proven: {detail} (later_change)."
     return Verdict("unknown", reason, met.basis, met.evidence, (finding,), met.claimed)

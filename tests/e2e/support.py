@@ -30,7 +30,7 @@ class GoalProcess:
     """A running `goal --json`, with what it said so far."""
 
     def __init__(self, arguments: Sequence[str], cwd: Path, env: dict[str, str], *, as_json: bool = True) -> None:
-        chosen = "--evaluator" in arguments or arguments[:1] and arguments[0] in WORDS
+        chosen = "--evaluator" in arguments or (arguments[:1] and arguments[0] in WORDS)
         # litellm takes seconds to import; where it is not the point, a throwaway pi asks the same model.
         extra = [*(["--json"] if as_json else []), *([] if chosen else ["--evaluator", "pi"])]
         command = [sys.executable, "-m", "goalkeeper.cli.goal", *extra, *arguments]
@@ -101,6 +101,14 @@ class GoalProcess:
         for reader in self._readers:
             reader.join(BOUND)
         return code
+
+    def wait_within(self, seconds: float) -> bool:
+        """Wait at most so long for the end of the process; say whether it has ended."""
+        try:
+            self.process.wait(max(0.0, seconds))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def interrupt(self, number: int = signal.SIGINT) -> None:
         """Send a signal to the controller alone, as a terminal's Ctrl-C or `kill` does."""

@@ -267,15 +267,29 @@ async def test_a_worker_knows_that_it_is_one_and_holds_what_it_was_handed(make: 
     assert results == ["s1\nheld\n"]
 
 
-async def test_closing_ends_what_the_worker_left_in_the_background(make: Make, folder: Path) -> None:
-    worker = make(bash("(sleep 300 & echo $! > pid; nohup sleep 300 >/dev/null 2>&1 & echo $! > pid2) >/dev/null 2>&1"))
+async def test_what_was_put_into_the_background_on_purpose_outlives_an_orderly_end(make: Make, folder: Path) -> None:
+    worker = make(bash("nohup sleep 300 >/dev/null 2>&1 & echo $! > pid"))
     await worker.start()
     await worker.send("go")
     await until(worker, ToolEnded)
-    pids = [int((folder / name).read_text()) for name in ("pid", "pid2")]
-    assert all(_alive(pid) for pid in pids)
+    server = int((folder / "pid").read_text())
     await asyncio.wait_for(worker.close(), BOUND)
-    assert not any(_alive(pid) for pid in pids)
+    try:
+        assert _alive(server)
+    finally:
+        os.kill(server, signal.SIGKILL)
+
+
+async def test_a_kill_ends_what_the_worker_left_in_the_background(make: Make, folder: Path) -> None:
+    worker = make(bash("nohup sleep 300 >/dev/null 2>&1 & echo $! > pid"))
+    await worker.start()
+    await worker.send("go")
+    await until(worker, ToolEnded)
+    server = int((folder / "pid").read_text())
+    assert _alive(server)
+    worker.kill()
+    await asyncio.wait_for(worker.close(), BOUND)
+    assert not _alive(server)
 
 
 async def test_closing_ends_the_command_that_survived_a_killed_pi(make: Make, folder: Path) -> None:
