@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from goalkeeper.core.limits import Usage
-from goalkeeper.core.verdict import Claim, EvaluatorFailure, Judgement, RuleFinding, Terms, Verdict
+from goalkeeper.core.verdict import Claim, EvaluatorFailure, Freshness, Judgement, RuleFinding, Terms, Verdict
 from goalkeeper.evaluator.prompt import EvaluatorRequest, verdict_request, window_budget
 from goalkeeper.evidence.citations import judge_claim
 from goalkeeper.evidence.proof_files import changed_proof_files
@@ -118,7 +118,8 @@ async def judge(question: Question, evaluator: Evaluator, freshness: FreshnessSo
     answer, usage = await evaluator.evaluate(verdict_request(question.condition, window, terms, changed, checks))
     if isinstance(answer, EvaluatorFailure):
         return Finding(answer, None, window.digest, None, usage, window)
-    fresh = await freshness.of(transcript, answer.evidence if answer.verdict == "met" else ())
+    # Only a met must hold in the tree as it is now; for anything else a look at it would just take time.
+    fresh = await freshness.of(transcript, answer.evidence) if answer.verdict == "met" else Freshness()
     judgement = judge_claim(
         answer,
         window,
