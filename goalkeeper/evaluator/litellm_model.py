@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import re
@@ -287,6 +288,8 @@ def _import(loading: Future[Any]) -> None:
         for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         _warm_up(litellm)
+        # Its 200 MB of objects live as long as the process; each look of the collector at them would take 0.1 s.
+        gc.freeze()
     except BaseException as error:
         loading.set_exception(error)
     else:
