@@ -15,7 +15,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from goalkeeper.core import effects as do
 from goalkeeper.core import events as ev
@@ -28,19 +28,26 @@ from goalkeeper.testing.fake_clock import FakeClock
 Budget = tuple[str, int]
 """A goal's id and how often its budget was granted."""
 
+RESULTS = (ev.MessageSent, ev.MessageRefused, ev.ChecksPassed, ev.Judged)
 USER = (ev.GoalSet, ev.ResumeRequested, ev.ClearRequested)
 WORK = (do.SendMessage, do.RunChecks, do.RequestVerdict)
 
-judgements = st.one_of(
-    st.sampled_from([Verdict("not_met", "1 failed"), Verdict("not_met", "2 failed"), Verdict("unknown", "no check")]),
-    st.just(Verdict("met", "5 passed")),
-    st.just(EvaluatorFailure("timeout", "no answer in 60 s")),
+judgements = st.sampled_from(
+    [
+        *[Verdict("not_met", "1 failed"), Verdict("not_met", "2 failed"), Verdict("unknown", "no check")] * 2,
+        Verdict("met", "5 passed"),
+        EvaluatorFailure("timeout", "no answer in 60 s"),
+    ]
 )
 usages = st.sampled_from([Usage(), Usage(), Usage(cost=0.2), Usage(cost=None)])
+digests = st.sampled_from(["", "d1", "d2", "d3"])
+misfortune = st.sampled_from([False, False, False, True])
+"""Most of the time what can go wrong does not: else no goal would get far."""
+
 trees = st.sampled_from([None, "T0", "T1"])
 limits = st.builds(
     Limits,
-    max_runs=st.integers(1, 4),
+    max_runs=st.integers(1, 6),
     max_seconds=st.sampled_from([60.0, 1800.0]),
     max_cost=st.sampled_from([None, None, 0.5]),
 )
@@ -141,6 +148,14 @@ class Host(RuleBasedStateMachine):
             assert isinstance(event, ev.Judged) and isinstance(event.judgement, Verdict)
             assert event.judgement.verdict == "met" and not old.pause
             assert (event.goal, event.effect) == (old.id, old.awaited)
+        if (
+            isinstance(event, ev.Judged)
+            and old
+            and not old.pause
+            and (event.goal, event.effect) == (old.id, old.awaited)
+        ):
+            met = isinstance(event.judgement, Verdict) and event.judgement.verdict == "met"
+            assert met == (goal is None), "a met stands, also on the last run that the budget allows"
         if not goal:
             return
         assert goal.unknowns <= 2 and goal.still <= 3
@@ -157,8 +172,9 @@ class Host(RuleBasedStateMachine):
         if not isinstance(event, ev.ResumeRequested):
             passed = 0.0 if old.pause or before.awake is None else event.awake - before.awake
             assert goal.seconds == old.seconds + passed
-        if isinstance(event, ev.Judged) and (event.goal, event.effect) != (old.id, old.awaited):
-            assert goal == replace(old, seconds=goal.seconds)
+        late = isinstance(event, RESULTS) and event.effect != old.awaited
+        if late or getattr(event, "goal", old.id) != old.id:
+            assert goal == replace(old, seconds=goal.seconds), "what is late or foreign changes nothing"
 
     def check_count(self) -> None:
         if self.state.goal:
@@ -203,7 +219,7 @@ class Host(RuleBasedStateMachine):
     def of_this_budget(self, run: Run) -> bool:
         return any(self.budget_of[effect] == self.budget for effect in run.effects)
 
-    @rule(refuse=st.sampled_from([False, False, False, True]))
+    @rule(refuse=misfortune)
     @precondition(lambda self: self.orders)
     def the_worker_takes_an_order(self, refuse: bool) -> None:
         order, after = self.orders.popleft()
@@ -229,26 +245,26 @@ class Host(RuleBasedStateMachine):
         if begins:
             self.said.append(lambda: ev.RunBegan(**self.now()))
 
-    @rule(digest=st.sampled_from(["", "d1", "d2", "d3"]), usage=usages)
+    @rule(digest=digests, usage=usages)
     @precondition(lambda self: self.run)
     def a_run_ends(self, digest: str, usage: Usage) -> None:
         self.end_run("ok", digest=digest, usage=usage)
 
-    @rule()
+    @rule(indeed=misfortune)
     @precondition(lambda self: self.run)
-    def a_run_fails(self) -> None:
+    def a_run_fails(self, indeed: bool) -> None:
+        if not indeed or self.state.goal is None:
+            return
         self.end_run("error", error="401: bad key")
 
-    @rule()
-    @precondition(lambda self: self.run is None)
-    def a_loop_or_a_person_starts_a_run(self) -> None:
+    @rule(compacted=st.booleans())
+    @precondition(lambda self: self.run is None and self.state.goal)
+    def a_loop_or_a_person_starts_a_run(self, compacted: bool) -> None:
+        if compacted:
+            self.said.append(lambda: ev.SessionCompacted(**self.now()))
         self.run = Run()
         self.write("user", "something else")
         self.said.append(lambda: ev.RunBegan(**self.now()))
-
-    @rule()
-    def pi_compacts(self) -> None:
-        self.said.append(lambda: ev.SessionCompacted(**self.now()))
 
     @rule()
     @precondition(lambda self: self.said)
@@ -264,16 +280,20 @@ class Host(RuleBasedStateMachine):
             while self.said:
                 self.the_host_hears_the_worker()
 
-    @rule()
-    def the_worker_dies(self) -> None:
+    @rule(indeed=misfortune)
+    def the_worker_dies(self, indeed: bool) -> None:
+        if not indeed or self.state.goal is None:
+            return
         self.run = None
         self.write("cut")
         self.said.clear()
         self.apply(ev.WorkerLost(detail="signal 9", **self.now()))
         assert not self.state.busy
 
-    @rule()
-    def a_question_stays_unanswered(self) -> None:
+    @rule(indeed=misfortune)
+    def a_question_stays_unanswered(self, indeed: bool) -> None:
+        if not indeed or self.state.goal is None:
+            return
         self.apply(ev.QuestionUnanswered(question="Overwrite?", **self.now()))
 
     # ---- checks, evaluator, timers, time ----------------------------------------------------------------------
@@ -284,6 +304,9 @@ class Host(RuleBasedStateMachine):
         self, data: st.DataObject, judgement: Any, usage: Usage, tree: str | None, passed: bool
     ) -> None:
         asked = self.questions.pop(data.draw(st.integers(0, len(self.questions) - 1)))
+        self.answer(asked, judgement, usage, tree, passed)
+
+    def answer(self, asked: Any, judgement: Any, usage: Usage, tree: str | None, passed: bool) -> None:
         event: ev.Event
         if isinstance(asked, do.SettleTerms):
             event = ev.TermsSettled(goal=asked.goal, terms=Terms("tool"), usage=usage, **self.now())
@@ -303,10 +326,51 @@ class Host(RuleBasedStateMachine):
         self.apply(event)
         self.check_count()
 
+    @rule(
+        turns=st.lists(st.tuples(digests, judgements, usages, trees), max_size=4),
+        steady=st.booleans(),
+        rest=st.sampled_from(["sent", "ended unheard", "ended"]),
+        then=st.sampled_from(["nothing", "late results", "a crash"]),
+    )
+    @precondition(lambda self: self.state.goal and not self.state.goal.pause)
+    def some_turns_go_by(
+        self, turns: list[tuple[str, Any, Usage, str | None]], steady: bool, rest: str, then: str
+    ) -> None:
+        for digest, judgement, usage, tree in [turns[0]] * len(turns) if steady and turns else turns:
+            self.a_run_goes_by(digest, usage)
+            while goal := self.examined():
+                asked = next(each for each in self.questions if getattr(each, "id", None) == goal.awaited)
+                self.questions.remove(asked)
+                self.answer(asked, judgement, usage, tree, True)
+        if rest == "ended":
+            self.a_run_goes_by("d4", Usage())
+        else:
+            self.the_host_catches_up()
+            if self.run and rest == "ended unheard":
+                self.a_run_ends("d4", Usage())
+        if then == "a crash":
+            self.the_host_crashes_and_comes_back(True, False, None)
+        elif then == "late results":
+            for event in self.old_results[-6:]:
+                self.repeat(event)
+
+    def a_run_goes_by(self, digest: str, usage: Usage) -> None:
+        self.the_host_catches_up()
+        if self.run:
+            self.a_run_ends(digest, usage)
+        self.the_host_catches_up()
+
+    def examined(self) -> GoalState | None:
+        goal = self.state.goal
+        return goal if goal and not goal.pause and goal.stage in ("checking", "evaluating") else None
+
     @rule(data=st.data())
     @precondition(lambda self: self.old_results)
     def a_result_comes_once_more(self, data: st.DataObject) -> None:
-        event = replace(data.draw(st.sampled_from(self.old_results)), **self.now())
+        self.repeat(data.draw(st.sampled_from(self.old_results[-8:])))
+
+    def repeat(self, old: ev.Event) -> None:
+        event = replace(old, **self.now())
         waits_for = self.state.goal.awaited if self.state.goal else None
         if isinstance(event, ev.MessageSent | ev.MessageRefused) and event.effect == waits_for:
             return  # that is the first delivery, and the worker's words keep their order
@@ -321,19 +385,28 @@ class Host(RuleBasedStateMachine):
             return  # two seconds are longer than any way through the host
         self.apply(ev.TimerFired(effect=timer.id, goal=timer.goal, name=timer.name, **self.now()))
 
-    @rule(seconds=st.sampled_from([1.0, 20.0, 600.0]))
-    def time_passes(self, seconds: float) -> None:
-        self.clock.work(seconds)
+    @precondition(lambda self: self.state.goal)
+    @rule(awake=st.sampled_from([1.0, 20.0, 600.0]), asleep=st.sampled_from([0.0, 28_800.0]), loop=st.booleans())
+    def time_passes(self, awake: float, asleep: float, loop: bool) -> None:
+        self.clock.work(awake)
+        self.clock.sleep(asleep)
         self.apply(ev.TimePassed(**self.now()))
-
-    @rule(seconds=st.sampled_from([1.0, 28_800.0]))
-    def the_lid_is_closed(self, seconds: float) -> None:
-        self.clock.sleep(seconds)
+        if loop and self.state.phase != "paused":
+            self.state = replace(self.state, loop=LoopState("look after the build"))
 
     # ---- the user ---------------------------------------------------------------------------------------------
 
-    @rule(limits=limits, checks=st.booleans(), settled=st.booleans(), timeout=st.booleans())
-    def a_goal_is_set(self, limits: Limits, checks: bool, settled: bool, timeout: bool) -> None:
+    @initialize(limits=limits, foreign=misfortune)
+    def a_first_goal_is_set(self, limits: Limits, foreign: bool) -> None:
+        if foreign:
+            self.a_loop_or_a_person_starts_a_run(False)
+            self.the_host_catches_up()
+        self.a_goal_is_set(True, limits, False, True, False)
+
+    @rule(anew=misfortune, limits=limits, checks=st.booleans(), settled=st.booleans(), timeout=st.booleans())
+    def a_goal_is_set(self, anew: bool, limits: Limits, checks: bool, settled: bool, timeout: bool) -> None:
+        if self.state.goal and not anew:
+            return
         self.goals += 1
         self.apply(
             ev.GoalSet(
@@ -350,28 +423,30 @@ class Host(RuleBasedStateMachine):
         )
         assert self.state.phase == "sending"
 
+    @precondition(lambda self: self.state.goal)
     @rule(runs=st.sampled_from([None, 2]), cost=st.sampled_from([None, 99.0]))
     def the_goal_is_resumed(self, runs: int | None, cost: float | None) -> None:
         self.apply(ev.ResumeRequested(leaf=self.leaf, max_runs=runs, max_cost=cost, **self.now()))
 
-    @rule()
-    def the_goal_is_cleared(self) -> None:
+    @rule(indeed=misfortune)
+    def the_goal_is_cleared(self, indeed: bool) -> None:
+        if not indeed or self.state.goal is None:
+            return
         self.apply(ev.ClearRequested(**self.now()))
 
-    @rule()
-    def the_user_interrupts(self) -> None:
+    @rule(indeed=misfortune)
+    def the_user_interrupts(self, indeed: bool) -> None:
+        if not indeed or self.state.goal is None:
+            return
         self.apply(ev.Interrupted(**self.now()))
         assert self.state.phase in ("none", "paused")
 
-    @rule()
-    def a_loop_runs(self) -> None:
-        if self.state.phase != "paused":
-            self.state = replace(self.state, loop=LoopState("look after the build"))
-
     # ---- crashes ----------------------------------------------------------------------------------------------
 
-    @rule(unsaved=st.booleans(), more=st.sampled_from([None, 9]))
-    def the_host_crashes_and_comes_back(self, unsaved: bool, more: int | None) -> None:
+    @rule(indeed=misfortune, unsaved=st.booleans(), more=st.sampled_from([None, 9]))
+    def the_host_crashes_and_comes_back(self, indeed: bool, unsaved: bool, more: int | None) -> None:
+        if not indeed or self.state.goal is None:
+            return
         if self.run:
             self.run = None
             self.write("cut")
@@ -394,6 +469,9 @@ class Host(RuleBasedStateMachine):
                 run.reported = True
                 self.completed[self.budget] += 1
         self.apply(ev.SessionRestored(run=truth, leaf=self.leaf, max_runs=more, **self.now()))
+        stored, sent = goal.sent, self.state.goal and self.state.goal.sent
+        if truth == "not_sent" and stored and sent:
+            assert sent.text == stored.text, "a message that was stored but never sent is sent as it is"
         self.check_count()
 
     def truth(self, goal: GoalState) -> Any:
@@ -407,7 +485,7 @@ class Host(RuleBasedStateMachine):
 
 
 Host.TestCase.settings = settings(
-    max_examples=150,
+    max_examples=250,
     stateful_step_count=60,
     deadline=None,
     database=None,
