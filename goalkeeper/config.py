@@ -14,6 +14,7 @@ from goalkeeper.core.state import EvaluatorName
 from goalkeeper.core.verdict import Basis, Terms
 from goalkeeper.errors import UsageError
 from goalkeeper.evaluator.prompt import MAX_CONDITION
+from goalkeeper.evidence.commands import named_proofs
 
 CLEAR_WORDS: Final = frozenset({"clear", "stop", "off", "reset", "none", "cancel"})
 """Aliases of `goal clear`, as the pi extension has them."""
@@ -135,12 +136,24 @@ class GoalConfig:
     def terms(self) -> Terms | None:
         """Return what the user settled by hand, None when the evaluator is to be asked.
 
-        A proof names a command, so the basis is tool then; checks alone decide without a model.
+        Checks alone decide without a model.
         """
-        proofs = tuple(command.strip() for command in self.proofs)
-        if self.basis or proofs:
-            return Terms(self.basis or "tool", proofs, "user")
-        return Terms("tool", (), "default") if self.evaluator == "checks" else None
+        settled = terms_by_hand(self.condition, self.basis, self.proofs)
+        return settled or (Terms("tool", (), "default") if self.evaluator == "checks" else None)
+
+
+def terms_by_hand(condition: str, basis: Basis | None, proofs: Sequence[str]) -> Terms | None:
+    """Return the terms that options settle, None when they settle nothing.
+
+    A proof names a command, so the basis is tool then. A basis of tool without a proof takes what the condition itself
+    names beyond doubt.
+    """
+    given = tuple(command.strip() for command in proofs)
+    if basis == "answer":
+        return Terms("answer", (), "user")
+    if basis or given:
+        return Terms("tool", given or named_proofs(condition), "user")
+    return None
 
 
 def validate_condition(condition: str) -> None:

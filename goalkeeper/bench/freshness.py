@@ -29,7 +29,8 @@ def measure(files: int = FILES, repeats: int = REPEATS) -> dict[str, Any]:
     Returns:
         Milliseconds, each as {"min": ..., "median": ...}: "git_status"; "unchanged", a fingerprint when nothing changed
         since the last one; "changed", when one file did; "cold", the first one, has only "min". Also "files",
-        "repeats", and by the median of "git_status" the medians of "unchanged", "ratio", and "changed", "ratio_changed".
+        "repeats", and by the median of "git_status" the medians of "unchanged", "ratio", and of "changed",
+        "ratio_changed".
     """
     with tempfile.TemporaryDirectory(prefix="goalkeeper-bench-") as folder:
         root = Path(folder)

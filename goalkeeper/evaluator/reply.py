@@ -10,6 +10,7 @@ import re
 from typing import Any, Literal, cast
 
 from goalkeeper.core.verdict import Basis, Claim, EvaluatorFailure, Terms, VerdictWord
+from goalkeeper.evidence.commands import named_proofs
 from goalkeeper.evidence.text import clean, one_line
 
 Finish = Literal["stop", "length", "error"]
@@ -56,7 +57,8 @@ def parse_claim(text: str, finish: Finish = "stop", error: str = "") -> Claim | 
 def parse_terms(text: str, finish: Finish, condition: str, error: str = "") -> Terms | EvaluatorFailure:
     """Read what a model says of a condition alone: its basis, and the commands that the condition names as proof.
 
-    A command is kept only if it stands verbatim in the condition; what is not a command there is dropped silently.
+    A command is kept only if it stands verbatim in the condition; what is not a command there is dropped silently. What
+    the condition names beyond doubt (see `named_proofs`) counts, named by the model or not.
 
     Args:
         text: the model's whole answer.
@@ -72,10 +74,13 @@ def parse_terms(text: str, finish: Finish, condition: str, error: str = "") -> T
         basis = _word(answer, "basis", _BASES)
     except _Refused as refused:
         return EvaluatorFailure("malformed", f"The evaluator's answer does not settle the goal's terms: {refused}.")
-    named = answer.get("proofs", answer.get("commands"))
-    commands = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
-    accepted = [_accepted(command, condition) for command in commands]
-    return Terms(cast("Basis", basis), tuple(dict.fromkeys(command for command in accepted if command)), "evaluator")
+    answered = answer.get("proofs", answer.get("commands"))
+    commands = [name for name in answered if isinstance(name, str)] if isinstance(answered, list) else []
+    plain = named_proofs(condition)
+    known = [_accepted(command, condition) for command in commands]
+    accepted = [command for command in known if command and not any(command in whole for whole in plain)]
+    # What stands in the condition beyond doubt holds whatever a model makes of it.
+    return Terms(cast("Basis", "tool" if plain else basis), tuple(dict.fromkeys((*plain, *accepted))), "evaluator")
 
 
 def _ended_badly(finish: Finish, error: str) -> EvaluatorFailure | None:

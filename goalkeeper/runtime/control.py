@@ -74,7 +74,7 @@ class ControlServer:
             Path(self.path).unlink(missing_ok=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, ValueError, asyncio.IncompleteReadError):
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             line = await reader.readuntil(b"\n")
             writer.write(json.dumps(await self._reply(line)).encode() + b"\n")
             await writer.drain()

@@ -6,14 +6,14 @@ Knows nothing of verdicts; `judges.say_verdict` writes answers that an evaluator
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from goalkeeper.errors import PeerError
 from goalkeeper.ports import ModelReply, ModelRequest
 
-ScriptedReply = str | ModelReply | PeerError
-"""A complete answer's text, a whole reply, or how the provider fails."""
+ScriptedReply = str | ModelReply | PeerError | Callable[[ModelRequest], str]
+"""A complete answer's text, a whole reply, how the provider fails, or what makes the text from the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,8 @@ class ScriptedEvaluator:
             raise
         if isinstance(reply, PeerError):
             raise reply
+        if callable(reply):
+            reply = reply(request)
         return ModelReply(reply) if isinstance(reply, str) else reply
 
     async def close(self) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from goalkeeper.evidence.commands import same_command
+from goalkeeper.evidence.commands import named_proofs, same_command
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,23 @@ def test_no_command_is_the_same_as_none() -> None:
     assert not same_command(None, None, "/project")
     assert not same_command(None, "make", "/project")
     assert not same_command("cd /project && make", "make", "")
+
+
+@pytest.mark.parametrize(
+    ("condition", "proofs"),
+    [
+        ("All tests pass: `pytest -q` exits 0.", ("pytest -q",)),
+        ("`pytest -v` exits with code 0 and `ruff check .` returns exit status 0", ("pytest -v", "ruff check .")),
+        ("``a `b` c`` passes", ()),
+        ("`make test` succeeds; then `make test` succeeds again", ("make test",)),
+        ("`make test` now passes", ("make test",)),
+        ("`make broken` exits 1", ()),
+        ("`make broken` no longer exits 0", ()),
+        ("`ruff check .` reports no findings", ()),
+        ("the function `passes` passes nothing on", ()),
+        ("pytest -q exits 0", ()),
+        ("`pytest -q` exits 0x1", ()),
+    ],
+)
+def test_a_condition_names_its_proof_beyond_doubt(condition: str, proofs: tuple[str, ...]) -> None:
+    assert named_proofs(condition) == proofs

@@ -1,0 +1,74 @@
+"""The control socket: another terminal asks, one answer comes back, nothing else gets in."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goalkeeper.errors import PeerError, PrerequisiteError, UsageError
+from goalkeeper.runtime.control import ControlServer, ask, runtime_folder
+
+
+@pytest.fixture(autouse=True)
+def private_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "run"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    return folder
+
+
+async def answering(request: Mapping[str, Any]) -> dict[str, Any]:
+    if request.get("do") == "refuse":
+        raise UsageError("Not now.", "Later.")
+    return {"echo": request.get("do")}
+
+
+async def test_a_request_gets_its_answer_and_a_refusal_its_words() -> None:
+    server = ControlServer(answering)
+    await server.start()
+    try:
+        assert (await asyncio.to_thread(ask, server.path, {"do": "x"}))["echo"] == "x"
+        with pytest.raises(UsageError, match="Not now") as refused:
+            await asyncio.to_thread(ask, server.path, {"do": "refuse"})
+        assert refused.value.hint == "Later."
+        assert stat.S_IMODE(Path(server.path).parent.stat().st_mode) == 0o700
+    finally:
+        await server.close()
+    assert not Path(server.path).exists()
+
+
+@pytest.mark.parametrize("line", [b"no json\n", b"[1]\n", b"", b"x" * 2_000_000 + b"\n"])
+async def test_nonsense_neither_answers_nor_ends_the_server(line: bytes) -> None:
+    server = ControlServer(answering)
+    await server.start()
+    try:
+        reader, writer = await asyncio.open_unix_connection(server.path)
+        with contextlib.suppress(ConnectionError):
+            writer.write(line)
+            writer.write_eof()
+            async with asyncio.timeout(10):
+                await reader.read()
+        writer.close()
+        assert (await asyncio.to_thread(ask, server.path, {"do": "x"}))["echo"] == "x"
+    finally:
+        await server.close()
+
+
+def test_a_controller_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
+    with pytest.raises(PeerError) as error:
+        ask(str(tmp_path / "nobody.sock"), {"do": "clear"})
+    assert error.value.kind == "unreachable"
+
+
+def test_a_folder_that_others_can_open_is_refused(private_runtime: Path) -> None:
+    folder = private_runtime / "goalkeeper"
+    folder.mkdir(mode=0o700)
+    folder.chmod(0o755)
+    with pytest.raises(PrerequisiteError, match="not private"):
+        runtime_folder()
