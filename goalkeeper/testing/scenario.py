@@ -6,13 +6,12 @@ A line that begins with "> " is a command; the indented lines below it are the m
 effect in order. Blank lines and comments ("#") are kept. `rewrite` returns the same text with the answers as they are.
 
     > set "all tests pass" max-runs=2     also max-minutes= max-cost= checks="a;b" terms=tool proof= run-timeout= tree=
-    > resume [max-runs=3 max-minutes= max-cost=]      > clear      > interrupt
+    > resume [max-runs=3 max-minutes= max-cost= evaluator=pi model=m]      > clear      > interrupt
     > sent [effect=1]                     > refused "why" [effect=1]
     > run began                           > run ended [aborted] [error=text digest=d cost=0.1|unknown]
     > terms tool [proof="pytest -q" goal=g1]          > checks passed [goal=g1 effect=2]
     > judged not_met "why" [evidence=e1,e2 tree=t cost=0.1 goal=g1 effect=2]      > judged failed timeout "why"
-    > compacted                           > timer compaction|run_timeout [goal=g1 effect=2]
-    > worker lost "detail"                > asked "question"
+    > compacted       > timer compaction|run_timeout [goal=g1 effect=2]       > worker lost "detail"    > asked "what?"
     > killed                              the controller dies: only what is saved is left
     > restored not_sent|interrupted|finished [max-runs=3 digest=d cost=0.1]
     > tick 31m                            awake time         > sleep 8h     a closed lid
@@ -110,7 +109,7 @@ class Scenario:
     def set_goal(self, plain: list[str], options: Options) -> ev.Event:
         """`set CONDITION`: a goal whose id is g1, g2, ..."""
         self._goals += 1
-        budget = _budget(options)
+        given = _given(options)
         default = Limits()
         timeout = options.pop("run-timeout", None)
         return ev.GoalSet(
@@ -118,12 +117,14 @@ class Scenario:
             condition=plain[0],
             leaf=self._new_leaf(),
             limits=Limits(
-                budget["max_runs"] or default.max_runs,
-                budget["max_seconds"] or default.max_seconds,
-                budget["max_cost"],
+                given["max_runs"] or default.max_runs,
+                given["max_seconds"] or default.max_seconds,
+                given["max_cost"],
             ),
             terms=_terms(options.pop("terms"), options) if "terms" in options else None,
             checks=_listed(options.pop("checks", ""), ";"),
+            evaluator=given["evaluator"] or "litellm",
+            model=given["model"],
             run_timeout=None if timeout is None else float(timeout),
             tree=options.pop("tree", None),
             **self._now(),
@@ -131,7 +132,7 @@ class Scenario:
 
     def resume(self, plain: list[str], options: Options) -> ev.Event:
         """`resume`."""
-        return ev.ResumeRequested(leaf=self._new_leaf(), **_budget(options), **self._now())
+        return ev.ResumeRequested(leaf=self._new_leaf(), **_given(options), **self._now())
 
     def clear(self, plain: list[str], options: Options) -> ev.Event:
         """`clear`."""
@@ -155,11 +156,10 @@ class Scenario:
             return ev.RunBegan(**self._now())
         if plain not in (["ended"], ["ended", "aborted"]):
             raise ValueError("run began, or run ended [aborted]")
-        leaf = self._new_leaf()
         return ev.RunEnded(
             aborted="aborted" in plain,
             error=options.pop("error", None),
-            leaf=leaf,
+            leaf=(leaf := self._new_leaf()),
             digest=options.pop("digest", f"results of {leaf}"),
             usage=_usage(options),
             **self._now(),
@@ -218,13 +218,12 @@ class Scenario:
     def restored(self, plain: list[str], options: Options) -> ev.Event:
         """`restored TRUTH`: what the session file says of the last message."""
         run: Any = plain[0]
-        leaf = self._new_leaf()
         return ev.SessionRestored(
             run=run,
-            leaf=leaf,
+            leaf=(leaf := self._new_leaf()),
             digest=options.pop("digest", f"results of {leaf}"),
             usage=_usage(options),
-            **_budget(options),
+            **_given(options),
             **self._now(),
         )
 
@@ -297,12 +296,14 @@ def _seconds(text: str) -> float:
     return float(text[:-1]) * _UNITS[text[-1]]
 
 
-def _budget(options: Options) -> dict[str, Any]:
+def _given(options: Options) -> dict[str, Any]:
     runs, minutes, cost = (options.pop(name, None) for name in ("max-runs", "max-minutes", "max-cost"))
     return {
         "max_runs": None if runs is None else int(runs),
         "max_seconds": None if minutes is None else float(minutes) * 60,
         "max_cost": None if cost is None else float(cost),
+        "evaluator": options.pop("evaluator", None),
+        "model": options.pop("model", None),
     }
 
 

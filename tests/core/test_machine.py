@@ -244,3 +244,24 @@ def test_nobody_outside_the_core_and_the_store_makes_a_goal() -> None:
     package = CORE.parent
     found = {path.relative_to(package).parts[0] for path in package.rglob("*.py") if "GoalState" in _calls(path)}
     assert found <= {"core", "storage"}
+
+
+@pytest.mark.parametrize(
+    ("given", "evaluator", "model"),
+    [
+        ({}, "litellm", "big"),
+        ({"model": "small"}, "litellm", "small"),
+        ({"evaluator": "pi"}, "pi", None),
+        ({"evaluator": "pi", "model": "small"}, "pi", "small"),
+        ({"evaluator": "litellm"}, "litellm", "big"),
+    ],
+    ids=str,
+)
+def test_a_model_belongs_to_the_evaluator_that_it_was_named_for(
+    given: dict[str, Any], evaluator: str, model: str | None
+) -> None:
+    state = step(SessionState(), ev.GoalSet(goal="g1", condition="c", model="big", **NOW)).state
+    restored = step(state, ev.SessionRestored(run="not_sent", **given, **NOW)).state
+    resumed = step(step(state, ev.Interrupted(**NOW)).state, ev.ResumeRequested(**given, **NOW)).state
+    for after in (restored, resumed):
+        assert after.goal and (after.goal.evaluator, after.goal.model) == (evaluator, model)
