@@ -67,7 +67,7 @@ def resume(
     """
     state = _choose(cwd, session, "resume")
     if state is None or state.owner is None:
-        raise UsageError("There is no goal to resume in this folder.", 'Set one: goal "the tests pass"')
+        raise UsageError("There is no goal to resume in this folder.", _why_none(cwd))
     choice = WorkerChoice(_folder_of(state), state.owner, tuple(pi_args) or _stored_pi_args(state))
     return _drive(choice, lambda controller: controller.resume_goal(renewal), as_json=as_json, quiet=quiet)
 
@@ -166,6 +166,12 @@ def _choose(cwd: str, session: str | None, verb: str) -> StateDocument | None:
         names = "\n".join(f"  --session {s.owner}  {_condition(s)}" for s in states)
         raise UsageError(f"There are {len(states)} goals in this folder; say which to {verb}:\n{names}")
     return states[0]
+
+
+def _why_none(cwd: str) -> str:
+    """Return what to do when a folder has no goal: it may have one that can't be read."""
+    broken = [f"{state.path} can't be read: {state.detail}." for state in read_states(cwd) if state.problem]
+    return "\n".join(broken) or 'Set one: goal "the tests pass"'
 
 
 def _is_usable(state: StateDocument) -> bool:

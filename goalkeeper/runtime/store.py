@@ -42,7 +42,8 @@ class StateStore:
         try:
             return from_document(document)
         except SchemaError as error:
-            self._warn(f"{error}; it is set aside as {self._file.set_aside()}")
+            path = self._file.path
+            self._warn(f"The state in {path} can't be used: {error}; it is set aside as {self._file.set_aside()}.")
             return SessionState()
 
     def save(self, state: SessionState) -> None:

@@ -60,14 +60,21 @@ def from_document(document: Document) -> SessionState:
             raise SchemaError(f"the state was written by a newer goalkeeper (version {ours['version']})")
         goal = document.get("goal")
         loop = document.get("loop")
+        leaf = ours.get("leaf")
         return SessionState(
             goal=_read_goal(goal) if goal else None,
             loop=_read_loop(loop) if loop else None,
-            leaf=ours.get("leaf"),
+            leaf=leaf if isinstance(leaf, str) else None,
             next_id=int(ours.get("next_id", 1)),
         )
-    except (ValidationError, TypeError, KeyError, AttributeError) as error:
-        raise SchemaError(f"the state can't be read: {error}") from error
+    except SchemaError:
+        raise
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "goal"
+        raise SchemaError(f"{field} can't be read ({first['msg']})") from error
+    except (ValueError, OverflowError, TypeError, KeyError, AttributeError) as error:
+        raise SchemaError(f"a field can't be read ({error})") from error
 
 
 def _goal_document(goal: GoalState) -> Document:

@@ -18,7 +18,7 @@ import pytest
 
 from goalkeeper.testing.scripted_model import ScriptedModel
 
-WORDS = {"resume", "clear", "log", "explain"}
+WORDS = {"resume", "clear", "log", "explain", "status"}
 
 BOUND = 60.0
 """Seconds that any one condition may take."""

@@ -140,6 +140,22 @@ def readable(session: Path) -> list[Event]:
     return found
 
 
+@pytest.mark.parametrize("which", ["pi", "old_pi"])
+def test_what_follows_a_torn_line_stands_on_lines_of_its_own(
+    which: str, request: Any, scripted_model: Any, agent_env: Any, run_goal: Any, project: Path, tmp_path: Path
+) -> None:
+    session = tmp_path / "session.jsonl"
+    session.write_bytes(torn(passing_session(project)))
+    env = agent_env(scripted_model(worker=[Text("Done.")]), pi=request.getfixturevalue(which))
+    goal = run_goal("it works still", *CHECKED, "--session", str(session), env=env)
+
+    assert goal.process.returncode == 0, (goal.stderr, goal.lines)
+    lines = readable(session)
+    assert user_texts(lines) == ["it works", "it works still"]
+    ids = {line["id"] for line in lines}
+    assert all(line["parentId"] in ids for line in lines[2:])
+
+
 def test_what_stands_behind_a_line_of_50_mb_may_have_changed_files(
     scripted_model: Any, agent_env: Any, project: Path, tmp_path: Path
 ) -> None:
