@@ -121,13 +121,20 @@ def restore(state: SessionState, event: SessionRestored) -> Transition:
     elif event.run == "finished":
         ended = RunEnded(at=event.at, awake=event.awake, leaf=event.leaf, digest=event.digest, usage=event.usage)
         after = run_ended(replace(state, goal=replace(goal, stage="running")), ended)
-    elif spent := spent_budget(goal):
-        after = pause(state, *spent, event.at)
-    elif event.run == "not_sent" and goal.sent:
-        after = send(state, goal, goal.sent.text, "continue", event.at)
     else:
-        after = send(state, goal, messages.continuation(goal.condition), "continue", event.at)
+        after = _taken_up(state, goal, event)
     return Transition(after.state, effects + after.effects)
+
+
+def _taken_up(state: SessionState, goal: GoalState, event: SessionRestored) -> Transition:
+    """Send what was never sent, or continue what was cut off; what that run cost is spent all the same."""
+    if event.run == "interrupted":
+        goal = replace(goal, worker_usage=goal.worker_usage.plus(event.usage))
+        state = replace(state, goal=goal)
+    if spent := spent_budget(goal):
+        return pause(state, *spent, event.at)
+    unsent = goal.sent.text if event.run == "not_sent" and goal.sent else None
+    return send(state, goal, unsent or messages.continuation(goal.condition), "continue", event.at)
 
 
 def clear(state: SessionState, event: ClearRequested) -> Transition:
