@@ -149,23 +149,31 @@ def test_a_state_with_any_field_of_another_type_is_read_or_refused_as_a_whole(fo
 
 
 @pytest.mark.real_pi
-@pytest.mark.parametrize("field", ["goal.turns", "goal.goalkeeper.limits", "goalkeeper.version", "goalkeeper.next_id"])
-def test_a_state_that_can_not_be_understood_is_set_aside(field: str, folder: Folder, run_goal: Any) -> None:
-    document = json.loads(folder.whole)
-    inner = document
-    *path, last = field.split(".")
-    for key in path:
-        inner = inner[key]
-    inner[last] = "ten"
-    folder.state.write_text(json.dumps(document), encoding="utf-8")
-    warnings: list[str] = []
-    store = StateStore(str(folder.project), str(folder.session), SystemClock(), warnings.append)
+def test_a_state_that_can_not_be_understood_is_set_aside_with_the_fields_name(folder: Folder) -> None:
+    for field, named in (
+        ("goal.turns", "'ten'"),
+        ("goal.goalkeeper.limits", "limits"),
+        ("goalkeeper.version", "'ten'"),
+        ("goalkeeper.next_id", "'ten'"),
+    ):
+        document = json.loads(folder.whole)
+        inner = document
+        *path, last = field.split(".")
+        for key in path:
+            inner = inner[key]
+        inner[last] = "ten"
+        folder.state.write_text(json.dumps(document), encoding="utf-8")
+        warnings: list[str] = []
+        store = StateStore(str(folder.project), str(folder.session), SystemClock(), warnings.append)
 
-    assert store.load() == SessionState()
-    (warning,) = warnings
-    (aside,) = folder.aside()
-    assert str(aside) in warning
-    assert json.loads(aside.read_text(encoding="utf-8")) == document
+        assert store.load() == SessionState()
+        (warning,) = warnings
+        (aside,) = folder.aside()
+        assert str(folder.state) in warning
+        assert str(aside) in warning
+        assert named in warning
+        assert json.loads(aside.read_text(encoding="utf-8")) == document
+        aside.unlink()
 
 
 # ---- in the way -----------------------------------------------------------------------------------------------------
