@@ -19,10 +19,11 @@ from typing import Any
 from goalkeeper.config import CONTINUE_SESSION, NEW_SESSION, NO_SESSION, GoalConfig, Renewal, WorkerChoice
 from goalkeeper.core.effects import Announce
 from goalkeeper.core.events import ClearRequested, Event, GoalSet, Interrupted, ResumeRequested, SessionRestored
+from goalkeeper.core.limits import Usage
 from goalkeeper.core.machine import Transition, step
 from goalkeeper.core.records import Cleared, Notice, Record, SessionOpened
 from goalkeeper.core.state import EvaluatorName, SessionState
-from goalkeeper.errors import PrerequisiteError, SessionHeldError, UsageError
+from goalkeeper.errors import PeerError, PrerequisiteError, SessionHeldError, UsageError
 from goalkeeper.evaluator.choose import open_evaluator
 from goalkeeper.evidence.transcript import Transcript
 from goalkeeper.pi.install import find_pi
@@ -192,11 +193,20 @@ class Controller:
             if goal.pause:
                 return ResumeRequested(leaf=transcript.leaf, **given, **self._times())
             trace = trace_run(transcript, goal.sent)
-            return SessionRestored(run=trace.run, leaf=transcript.leaf, digest=trace.digest, **given, **self._times())
+            usage = Usage() if trace.run == "not_sent" or not goal.sent else await self._usage_since(goal.sent.after)
+            return SessionRestored(
+                run=trace.run, leaf=transcript.leaf, digest=trace.digest, usage=usage, **given, **self._times()
+            )
 
         evaluator = renewal.evaluator or goal.evaluator
         model = renewal.model or (goal.model if evaluator == goal.evaluator else None)
         return await self._run(begin, evaluator, model, goal.ignore)
+
+    async def _usage_since(self, entry_id: str | None) -> Usage:
+        try:
+            return await self._worker.usage_since(entry_id)
+        except PeerError:
+            return Usage(cost=None)  # what it cost is not recorded where it was expected: unknown, not nothing
 
     async def transcript(self) -> Transcript:
         """Return the newest part of the session's branch."""

@@ -284,6 +284,14 @@ class Worker(Protocol):
         """Return the newest part of the branch, at least `characters` of shown text where there is so much."""
         ...
 
+    async def usage_since(self, entry_id: str | None) -> Usage:
+        """Return what the session records as used behind an entry (None: from its start), on all its branches.
+
+        Raises:
+            PeerError: the entry is not in the session, or there is no process.
+        """
+        ...
+
     async def close(self) -> None:
         """End the process and all it started, bounded: end of input, wait, TERM to the group, KILL. Idempotent."""
         ...

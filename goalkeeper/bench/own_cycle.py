@@ -14,7 +14,7 @@ from pathlib import Path
 from goalkeeper.bench.case import NotMeasured
 from goalkeeper.bench.cycle import CONDITION, FLAGS, GOAL_SECONDS, RUNS, Cycle, cycles, make_project, worker
 from goalkeeper.testing.judges import say_verdict, yes_man
-from goalkeeper.testing.model_steps import Script
+from goalkeeper.testing.model_steps import RecordedRequest, Script
 from goalkeeper.testing.pi_home import pi_home
 from goalkeeper.testing.scripted_model import ScriptedModel
 
@@ -37,15 +37,24 @@ def run_own_goal(folder: Path) -> list[Cycle]:
     Raises:
         NotMeasured: the goal was not met.
     """
+    return cycles(goal_requests(folder, worker, _judge()))
+
+
+def goal_requests(folder: Path, worker: Script, evaluator: Script) -> Sequence[RecordedRequest]:
+    """Run one goal to its end; return the requests that the model got.
+
+    Raises:
+        NotMeasured: the goal was not met.
+    """
     project = make_project(folder)
-    with ScriptedModel(worker, _judge()) as model:
+    with ScriptedModel(worker, evaluator) as model:
         environment = {**os.environ, **pi_home(folder / "agent", model.base_url)}
         arguments = [str(goal_program()), CONDITION, "--basis", "tool", "--quiet", "--", *FLAGS]
         ended = _run(arguments, project, environment)
         if ended.returncode != 0:
             said = (ended.stderr or ended.stdout).strip()[-400:]
             raise NotMeasured(f"`goal` ended with {ended.returncode} after {len(model.requests)} requests: {said}")
-        return cycles(model.requests)
+        return model.requests
 
 
 def _judge() -> Script:

@@ -14,6 +14,7 @@ from goalkeeper.bench.case import Bench, Case, NotMeasured, Row
 from goalkeeper.bench.evaluator_rows import evaluator_rows
 from goalkeeper.bench.freshness_rows import freshness_rows
 from goalkeeper.bench.goal_cycle import goal_cycle_rows
+from goalkeeper.bench.litellm_rows import litellm_rows
 from goalkeeper.bench.report import page
 from goalkeeper.bench.session_rows import session_rows
 from goalkeeper.bench.status_rows import status_rows
@@ -24,6 +25,7 @@ CASES = (
     Case("evaluator", evaluator_rows),
     Case("status", status_rows),
     Case("freshness", freshness_rows),
+    Case("litellm", litellm_rows),
 )
 
 PAGE = Path("docs/benchmarks.md")

@@ -10,9 +10,11 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from goalkeeper.core.limits import Usage
 from goalkeeper.errors import PeerError
 from goalkeeper.evidence.transcript import Transcript
 from goalkeeper.pi.rpc_client import RpcClient
+from goalkeeper.pi.run_events import usage_of
 from goalkeeper.pi.session_entries import read_line
 from goalkeeper.pi.session_log import SessionLog
 from goalkeeper.pi.session_tail import Tail
@@ -57,6 +59,15 @@ class SessionReader:
             if message.get("command") == command:
                 return str(raw.get("id"))
         return None
+
+    async def usage_since(self, entry_id: str | None) -> Usage:
+        """Return what the entries behind `entry_id` record as used: answers, summaries, other model calls."""
+        entries, _ = await self._ask(entry_id)
+        total = Usage()
+        for raw in entries:
+            message = raw.get("message")
+            total = total.plus(usage_of(message.get("usage") if isinstance(message, dict) else raw.get("usage")))
+        return total
 
     async def transcript(self, characters: int) -> Transcript:
         """Return the newest part of the branch; see `SessionLog.read`."""

@@ -103,10 +103,11 @@ class Handlers:
         self._terms: tuple[str, asyncio.Task[Terms | EvaluatorFailure]] | None = None
         self._timers: dict[int, asyncio.TimerHandle] = {}
         self._round = CheckRound(())
+        self._goal: GoalState | None = None
 
     def start(self, effect: Effect, state: SessionState) -> None:
         """Begin an effect of a transition to `state`."""
-        goal = state.goal
+        goal = self._goal = state.goal
         if isinstance(effect, SendMessage | AbortRun):
             self._orders.put_nowait(effect)
         elif isinstance(effect, CancelEvaluation):
@@ -158,6 +159,8 @@ class Handlers:
                 self._orders.task_done()
 
     async def _send(self, order: SendMessage) -> None:
+        if self._goal is None or self._goal.pause or self._goal.awaited != order.id:
+            return  # paused, cleared or replaced while the message waited: it must not start a run any more
         try:
             await self._worker.send(order.text, steer=order.steer)
         except PeerError as error:

@@ -55,6 +55,25 @@ class WorkerConformance(abc.ABC):
         assert events.settled.error is None and not events.settled.aborted
         assert events.settled.usage.input > 0
 
+    async def test_the_session_records_what_the_runs_behind_an_entry_used(self) -> None:
+        worker = self.make([ScriptedRun([], "One."), ScriptedRun([ScriptedCall("echo hi")], "Two.")])
+        async with _Started(worker) as events:
+            await worker.send("first")
+            await events.run()
+            before = (await worker.transcript(ALL)).leaf
+            first = events.settled.usage
+            await worker.send("second")
+            await events.run()
+            second = events.settled.usage
+            assert await worker.usage_since(before) == second
+            whole = await worker.usage_since(None)
+            assert (whole.input, whole.output) == (first.input + second.input, first.output + second.output)
+            try:
+                await worker.usage_since("deadbeef")
+            except PeerError:
+                return
+            raise AssertionError("an unknown entry was accepted")
+
     async def test_the_transcript_holds_the_run_with_each_result_joined_to_its_call(self) -> None:
         worker = self.make([ScriptedRun([ScriptedCall("echo hi")], "All good.")])
         async with _Started(worker) as events:

@@ -22,6 +22,7 @@ from typing import Any
 from goalkeeper.core.limits import Usage
 from goalkeeper.errors import PeerError
 from goalkeeper.evidence.transcript import Transcript
+from goalkeeper.pi.run_events import usage_of
 from goalkeeper.pi.session_log import SessionLog
 from goalkeeper.ports import (
     Compacted,
@@ -169,6 +170,10 @@ class ScriptedWorker:
         entry_id = self._session.shell(command, output, code)
         return ShellResult(command, output, code, code is None, entry_id)
 
+    async def usage_since(self, entry_id: str | None) -> Usage:
+        """Return what stands in the session file as used."""
+        return self._session.usage_since(entry_id)
+
     async def transcript(self, characters: int) -> Transcript:
         """Return what stands in the session file."""
         return self._session.read(characters)
@@ -221,9 +226,9 @@ class ScriptedWorker:
             )
             self._events.put_nowait(Compacted("threshold"))
         if run.error is None:
-            self._session.assistant(run.text)
+            self._session.assistant(run.text, usage=run.usage)
         else:
-            self._session.assistant("", stop_reason="error", error=run.error)
+            self._session.assistant("", stop_reason="error", error=run.error, usage=run.usage)
         return run.error
 
     def _deliver(self, queue: list[str]) -> bool:
@@ -295,6 +300,18 @@ class _SessionWriter:
     def read(self, characters: int) -> Transcript:
         return self._log.read(characters)
 
+    def usage_since(self, entry_id: str | None) -> Usage:
+        lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+        entries = [json.loads(line) for line in lines]
+        ids = [entry.get("id") for entry in entries]
+        if entry_id is not None and entry_id not in ids:
+            raise PeerError(f"Entry not found: {entry_id}", kind="refused")
+        behind = entries[ids.index(entry_id) + 1 :] if entry_id is not None else entries
+        total = Usage()
+        for entry in behind:
+            total = total.plus(usage_of((entry.get("message") or {}).get("usage")))
+        return total
+
     def append(self, fields: Mapping[str, Any], *, flush: bool = False) -> str:
         self._count += 1
         entry_id = f"{time.time_ns() & 0xFFFFFF:06x}{self._count:02x}"
@@ -316,10 +333,13 @@ class _SessionWriter:
     def user(self, text: str) -> None:
         self._message("user", {"content": [{"type": "text", "text": text}]}, flush=True)
 
-    def assistant(self, text: str, *, stop_reason: str = "stop", error: str | None = None) -> None:
+    def assistant(
+        self, text: str, *, stop_reason: str = "stop", error: str | None = None, usage: Usage | None = None
+    ) -> None:
         content = [{"type": "text", "text": text}] if text else []
         failed = {"errorMessage": error} if error is not None else {}
-        self._message("assistant", {"content": content, "stopReason": stop_reason, **failed})
+        used = {"usage": _usage_record(usage)} if usage is not None else {}
+        self._message("assistant", {"content": content, "stopReason": stop_reason, **failed, **used})
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> str:
         call_id = f"call_{self._count}_{time.time_ns():x}"
@@ -344,3 +364,13 @@ def _json(value: Mapping[str, Any]) -> str:
 
 def _now() -> str:
     return datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _usage_record(usage: Usage) -> dict[str, Any]:
+    tokens = {
+        "input": usage.input,
+        "output": usage.output,
+        "cacheRead": usage.cache_read,
+        "cacheWrite": usage.cache_write,
+    }
+    return {**tokens, "cost": {"total": usage.cost or 0}}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from goalkeeper.core.limits import Usage
 from goalkeeper.errors import PeerError, PrerequisiteError
 from goalkeeper.evidence.transcript import Transcript
 from goalkeeper.pi.install import PiCommand
@@ -243,6 +244,10 @@ class PiWorker:
             cancelled=result.get("cancelled") is True,
             entry_id=await self._reader.shell_entry(command, since),
         )
+
+    async def usage_since(self, entry_id: str | None) -> Usage:
+        """Return what the session records as used behind an entry."""
+        return await self._reader.usage_since(entry_id)
 
     async def transcript(self, characters: int) -> Transcript:
         """Return the newest part of the branch, read from the session file itself where there is one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -155,3 +156,24 @@ async def test_a_pi_that_dies_in_a_run_pauses(stage: Any) -> None:
     paused = await running.until("paused")
     assert paused.why == "worker_exited"
     assert "signal 9" in paused.reason
+
+
+async def test_a_pause_in_the_moment_of_sending_keeps_the_message_from_the_worker(stage: Any) -> None:
+    running = await stage([PASSING], [verdict("not_met")])
+    # Both are queued before anything is carried out, as when Ctrl-C comes at once.
+    setting = asyncio.create_task(running.set_goal())
+    interrupting = asyncio.create_task(running.interrupt())
+    await setting
+    await interrupting
+    await running.idle()
+    assert running.worker.sent == []
+    assert running.driver.state.goal.pause.why == "interrupted"
+
+
+async def test_three_runs_that_change_nothing_after_one_that_did_are_three(stage: Any) -> None:
+    working = ScriptedRun((ScriptedCall("make", output="built"),), "Built.")
+    running = await stage([working, ScriptedRun(text="Waiting.")], [verdict("not_met")])
+    await running.set_goal()
+    paused = await running.until("paused")
+    assert paused.why == "no_progress"
+    assert len(running.names("run_settled")) == 4
