@@ -81,14 +81,20 @@ class FreshnessSource:
         """Return the files that changed since `start`, as far as stamps tell: no look of its own is taken."""
         if start is None:
             return ()
-        latest = next((s.tree for s in reversed(list(self._stamps.stamps().values())) if s.tree), None)
+        latest = self.latest()
         return await self.changed(start, latest) if latest else ()
 
+    def latest(self) -> str | None:
+        """Return the fingerprint of the newest stamp that has one."""
+        return next((s.tree for s in reversed(list(self._stamps.stamps().values())) if s.tree), None)
+
     def _by_entry(self, transcript: Transcript) -> dict[str, Stamp]:
-        stamps = self._stamps.stamps()
+        stamps = dict(self._stamps.stamps())
         found: dict[str, Stamp] = {}
-        for entry in transcript.entries:
-            stamp = stamps.get(entry.call_id or "") or stamps.get(entry.id)
+        # Some providers give the same call id again and again: the stamp that is there is of the newest such call.
+        for entry in reversed(transcript.entries):
+            stamp = stamps.pop(entry.call_id, None) if entry.call_id else None
+            stamp = stamp or stamps.get(entry.id)
             if stamp:
                 found[entry.id] = stamp
         return found
