@@ -30,16 +30,20 @@ def trace_run(transcript: Transcript, sent: Sent | None) -> RunTrace:
     """Find the last message in the session and say how its run ended.
 
     Args:
-        transcript: the newest part of the branch; it must reach back to `sent.after`.
+        transcript: the newest part of the branch. Where it does not reach back to the message, all of it is the run.
         sent: the message that was stored before the crash, None when there was none.
     """
     if sent is None:
         return RunTrace("not_sent")
     entries = entries_after(transcript, sent.after, sent.at)
     starts = [i for i, entry in enumerate(entries) if entry.kind == "user" and _is_message(entry.text, sent.text)]
-    if not starts:
+    if starts:
+        run = entries[starts[-1] + 1 :]
+    elif entries and not _reaches_back(transcript, sent):
+        # A long run fills more than what was read, and it can only have begun with the message.
+        run = entries
+    else:
         return RunTrace("not_sent")
-    run = entries[starts[-1] + 1 :]
     return RunTrace("finished" if _ended_normally(run) else "interrupted", evidence_digest_of_run(run))
 
 
@@ -55,6 +59,11 @@ def entries_after(transcript: Transcript, entry_id: str | None, at: int) -> tupl
         if entry.id == entry_id:
             return transcript.entries[index + 1 :]
     return tuple(entry for entry in transcript.entries if entry.at >= at)
+
+
+def _reaches_back(transcript: Transcript, sent: Sent) -> bool:
+    """Whether the moment before the message was sent is in what was read."""
+    return not transcript.earlier or any(e.id == sent.after or 0 < e.at < sent.at for e in transcript.entries)
 
 
 def _is_message(text: str, sent: str) -> bool:

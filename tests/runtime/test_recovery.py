@@ -52,6 +52,24 @@ def test_an_older_message_of_the_same_words_is_not_taken_for_this_one() -> None:
     assert trace_run(Transcript(old), Sent("it works", "a model change", 1, at=100)).run == "not_sent"
 
 
+@pytest.mark.parametrize(
+    ("entries", "run"),
+    [
+        ((CALL, RESULT), "interrupted"),
+        ((RESULT, answer("stop")), "finished"),
+        ((BEFORE, RESULT), "not_sent"),
+        ((user("something else", 80), RESULT), "not_sent"),
+    ],
+)
+def test_a_run_that_is_longer_than_what_was_read_was_sent_all_the_same(entries: tuple[Entry, ...], run: str) -> None:
+    """Else the message would be sent a second time, and a run that ended would not be counted."""
+    assert trace_run(Transcript(entries, earlier=7), SENT).run == run
+
+
+def test_a_session_of_which_nothing_can_be_read_does_not_hold_the_message() -> None:
+    assert trace_run(Transcript((), earlier=7), SENT).run == "not_sent"
+
+
 def test_nothing_was_sent_when_nothing_was_stored() -> None:
     assert trace_run(Transcript((user("it works"),)), None).run == "not_sent"
 
