@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from goalkeeper.core.verdict import Freshness
+from goalkeeper.core.verdict import Freshness, Stamp
 from goalkeeper.evidence.text import one_line
 from goalkeeper.evidence.transcript import Entry, ToolCall, Transcript
 
@@ -26,19 +26,23 @@ def changes_after(position: int, entry: Entry, transcript: Transcript, freshness
         freshness: stamps, and the work tree as it is now.
     """
     stamp = freshness.stamps.get(entry.id)
-    if freshness.tree is not None and stamp is not None and stamp.tree is not None:
-        if stamp.overlapped:
-            return f"another command ran at the same time as {entry.id}, so nobody can tell which files it saw"
-        if stamp.tree == freshness.tree:
-            return ""
-        return f"files changed after {entry.id}: {_names(freshness.changed.get(stamp.tree, ()))}"
     if freshness.tree is not None:
-        for later in transcript.entries[position + 1 :]:
-            seen = freshness.stamps.get(later.id)
-            if seen is not None and seen.tree not in (None, freshness.tree):
-                return f"files changed after {entry.id}: {_names(freshness.changed.get(seen.tree or '', ()))}"
+        return _changed_since(entry.id, stamp, freshness.tree, freshness)
+    if stamp is not None and stamp.tree is not None:
+        return f"the work tree can't be looked at now, so nobody can tell what changed after {entry.id}"
     files = tuple(dict.fromkeys(_edited_after(position, entry, transcript)))
     return f"files changed after {entry.id}: {_names(files)}" if files else ""
+
+
+def _changed_since(entry_id: str, stamp: Stamp | None, now: str, freshness: Freshness) -> str:
+    """Hold a result's stamp against the tree; where there is a tree, a result that has none is not tied to it."""
+    if stamp is None or stamp.tree is None:
+        return f"nobody saw which files {entry_id} ran on; run it again"
+    if stamp.overlapped:
+        return f"another command ran at the same time as {entry_id}, so nobody can tell which files it saw"
+    if stamp.tree == now:
+        return ""
+    return f"files changed after {entry_id}: {_names(freshness.changed.get(stamp.tree, ()))}"
 
 
 def edits_beside(entry: Entry, transcript: Transcript) -> str:
@@ -59,7 +63,8 @@ def _edited_after(position: int, entry: Entry, transcript: Transcript) -> Iterat
     A failed call changed nothing; one without a result may have changed something. A shell execution of a busy session
     is put on the branch later than it ran, so for it the time of the edit counts as well.
     """
-    results = {other.call_id: other for other in transcript.entries if other.call_id is not None}
+    # Some providers give the same call id again and again: only with its message it names a call.
+    results = {(other.call_entry, other.call_id): other for other in transcript.entries if other.call_id is not None}
     for index, other in enumerate(transcript.entries):
         later = index > position
         if other.kind == "unreadable" and later:
@@ -67,7 +72,7 @@ def _edited_after(position: int, entry: Entry, transcript: Transcript) -> Iterat
         if other.kind == "tool_result" and _is_later(other, later, entry):
             yield from _nested(other)
         for call in other.calls:
-            result = results.get(call.call_id)
+            result = results.get((other.id, call.call_id))
             if call.name not in CHANGING_TOOLS or (result is not None and result.is_error):
                 continue
             if _is_later(result or other, later, entry):

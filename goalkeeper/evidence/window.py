@@ -94,7 +94,7 @@ def build_window(
     per_entry = min(per_entry, budget - _FRAME_ROOM)
     if per_entry < MIN_PER_ENTRY:
         raise ValueError(f"a window needs {MIN_PER_ENTRY} characters for an entry")
-    arguments = {call.call_id: call.arguments for entry in entries for call in entry.calls}
+    arguments = {(entry.id, call.call_id): call.arguments for entry in entries for call in entry.calls}
     blocks: list[_Block] = []
     left = budget - _FRAME_ROOM
     first = len(entries)
@@ -147,7 +147,7 @@ class _Block:
 def _block(
     entry: Entry,
     limit: int,
-    arguments: Mapping[str, str],
+    arguments: Mapping[tuple[str, str], str],
     exit_codes: Mapping[str, int],
     edited: frozenset[str],
 ) -> _Block | None:
@@ -158,7 +158,7 @@ def _block(
     facts = [_ROLES[entry.kind], *_facts(entry, exit_codes.get(entry.id))]
     if entry.id in edited:
         facts.append("later edited out of the worker's own context")
-    parts = _parts(entry, arguments.get(entry.call_id or ""))
+    parts = _parts(entry, arguments.get((entry.call_entry or "", entry.call_id or "")))
     parts[0] = (f" entry {entry.id}: {', '.join(facts)}{parts[0][0]}", parts[0][1])
     cleaned = [(frame, clean(content).strip("\n")) for frame, content in parts]
     frames = sum(_MARK_LENGTH + len(frame) + 2 for frame, _ in cleaned)

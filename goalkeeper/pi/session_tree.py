@@ -59,12 +59,16 @@ def open_calls(entries: Iterable[Entry]) -> set[str]:
 
 
 def joined(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Return `entries`, oldest first, with each result joined to the latest call before it that has its id."""
+    """Return `entries`, oldest first, with each result joined to the latest call before it that has its id.
+
+    Of two calls of one message with the same id, nobody can tell which one a result answers: it gets no command.
+    """
     calls: dict[str, tuple[str, str | None]] = {}
     result: list[Entry] = []
     for entry in entries:
+        ids = [call.call_id for call in entry.calls]
         for call in entry.calls:
-            calls[call.call_id] = (entry.id, call.command)
+            calls[call.call_id] = (entry.id, call.command if ids.count(call.call_id) == 1 else None)
         if entry.kind == "tool_result" and entry.call_id in calls:
             call_entry, command = calls[entry.call_id]
             entry = replace(entry, call_entry=call_entry, command=command)

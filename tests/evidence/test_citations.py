@@ -84,6 +84,10 @@ BESIDE = (
     Entry("e", "tool_result", 4_500, "Replaced.", tool_name="edit", call_id="id-e", call_entry="both"),
     replace(run("r")[1], call_entry="both", call_id="id-r"),
 )  # fmt: skip
+AGAIN = (
+    Entry("again", "assistant", 6_000, "", (ToolCall("id-e", "bash", "{}", "false"),)),
+    replace(run("f", "false", is_error=True)[1], call_id="id-e", call_entry="again"),
+)
 READ_BESIDE = replace(BESIDE[0], calls=(ToolCall("id-e", "read", "{}"), BESIDE[0].calls[1]))
 SUMMARY = Entry("sum", "summary", 4_000, "All 12 tests pass.")
 CUT = "first\n" + "x" * 9_000 + "\n12 passed"
@@ -219,6 +223,25 @@ REFUSED: dict[str, tuple[str, Scene]] = {
         "later_change",
         Scene(entries=(GOAL, *run("r"), *edit("e"), ANSWER), freshness=Freshness("now")),
     ),
+    "an unstamped run, though later ones carry the tree of now": (
+        "later_change",
+        Scene(
+            entries=(GOAL, *run("r"), *run("r2", "sed -i s/a/b/ a.py"), ANSWER),
+            freshness=Freshness("now", {"r2": Stamp("now")}),
+        ),
+    ),
+    "a run whose stamp has no tree, though there is one now": (
+        "later_change",
+        Scene(freshness=Freshness("now", {"r": Stamp(None, 0)})),
+    ),
+    "a tree that can't be looked at any more": (
+        "later_change",
+        Scene(freshness=Freshness(None, {"r": Stamp("then", 0)})),
+    ),
+    "an edit whose call id a failed call has again": (
+        "later_change",
+        Scene(entries=(GOAL, *run("r"), *edit("e"), *AGAIN, ANSWER)),
+    ),
     "an edit called beside the run": ("same_message_change", Scene(entries=(GOAL, *BESIDE, ANSWER))),
     "an edit called beside the run, though its stamp is fresh": (
         "same_message_change",
@@ -285,10 +308,7 @@ ACCEPTED: dict[str, Scene] = {
     "an edit that left the tree as it was": Scene(
         entries=(GOAL, *run("r"), *edit("e"), ANSWER), freshness=Freshness("now", {"r": Stamp("now")})
     ),
-    "an unstamped run before stamps of this tree": Scene(
-        entries=(GOAL, *run("r"), *run("r2", "ls"), ANSWER), freshness=Freshness("now", {"r2": Stamp("now")})
-    ),
-    "a stamp without a tree": Scene(freshness=Freshness("now", {"r": Stamp(None, 0)})),
+    "a stamp without a tree where there is none now": Scene(freshness=Freshness(None, {"r": Stamp(None, 0)})),
     "a read beside the run": Scene(
         entries=(GOAL, READ_BESIDE, replace(BESIDE[1], tool_name="read"), BESIDE[2], ANSWER)
     ),

@@ -58,6 +58,19 @@ def test_a_result_of_another_tool_shows_its_arguments() -> None:
     assert shown and '{"path": "CHANGELOG.md"}' in shown.shown
 
 
+def test_a_result_shows_the_arguments_of_its_own_call_though_a_later_one_has_its_id() -> None:
+    def read(number: int, path: str) -> tuple[Entry, Entry]:
+        caller = Entry(f"a{number}", "assistant", 2, "", (ToolCall("call_0", "read", f'{{"path": "{path}"}}'),))
+        return caller, Entry(
+            f"r{number}", "tool_result", 3, "text", tool_name="read", call_id="call_0", call_entry=f"a{number}"
+        )
+
+    window = window_of(*read(1, "first.md"), *read(2, "second.md"))
+    for entry_id, path in (("r1", "first.md"), ("r2", "second.md")):
+        shown = window.find(entry_id)
+        assert shown and path in shown.shown
+
+
 def test_the_exit_code_of_a_tool_result_is_shown_where_it_is_known() -> None:
     window = build_window(Transcript((result("r1"),)), exit_codes={"r1": 5})
     assert "exit code 5" in window.text

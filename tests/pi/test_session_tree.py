@@ -56,6 +56,15 @@ def test_a_result_is_joined_to_the_latest_call_with_its_id() -> None:
     ]
 
 
+def test_of_two_calls_of_one_message_with_the_same_id_no_result_gets_a_command() -> None:
+    calls = (ToolCall("c", "bash", "{}", "pytest || true"), ToolCall("c", "bash", "{}", "pytest"))
+    caller = Entry("a", "assistant", 0, "", calls=calls)
+    entries = joined(
+        [caller, *(line.entry for line in (result("r1", "a", "c"), result("r2", "r1", "c")) if line.entry)]
+    )
+    assert [(entry.call_entry, entry.command) for entry in entries[1:]] == [("a", None), ("a", None)]
+
+
 def test_an_entry_counts_at_most_four_thousand_characters() -> None:
     assert shown_size(user("a", None, "x" * 9000).entry) == 4000
     assert shown_size(None) == 0
