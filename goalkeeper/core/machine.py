@@ -140,9 +140,9 @@ TABLE: Final[dict[tuple[Phase, type[Event]], Cell]] = {
     ),
     **_row(
         MessageRefused,
-        none=_DROP_NONE,
+        none=Rule(rules.late_refusal, ("none",)),
         active=_DROPS | {"sending": Rule(rules.message_refused, ("sending", "paused"))},
-        paused=_DROP_PAUSED,
+        paused=Rule(rules.late_refusal, ("paused",)),
     ),
     **_row(
         RunBegan,

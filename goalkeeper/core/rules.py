@@ -172,7 +172,16 @@ def message_refused(state: SessionState, event: MessageRefused) -> Transition:
     """Pause when pi does not take the message."""
     if current_goal(state).awaited != event.effect:
         return dropped(state, event)
-    return pause(state, "not_sent", f"pi did not take the message: {event.reason}", event.at)
+    # No run begins with it. One that it was to steer is aborted with the pause.
+    return pause(replace(state, busy=False), "not_sent", f"pi did not take the message: {event.reason}", event.at)
+
+
+def late_refusal(state: SessionState, event: MessageRefused) -> Transition:
+    """Note that the message of a goal that is paused or cleared by now begins no run: nobody waits for its end."""
+    sent = state.goal.sent if state.goal else None
+    # Of a goal that is gone, the last effect was its message.
+    own = event.effect == (sent.effect if sent else state.next_id - 1)
+    return dropped(replace(state, busy=state.busy and not own), event)
 
 
 def run_began(state: SessionState, event: RunBegan) -> Transition:

@@ -160,7 +160,9 @@ class Handlers:
 
     async def _send(self, order: SendMessage) -> None:
         if self._goal is None or self._goal.pause or self._goal.awaited != order.id:
-            return  # paused, cleared or replaced while the message waited: it must not start a run any more
+            # Paused, cleared or replaced while the message waited: it must not start a run any more.
+            self._post(MessageRefused(effect=order.id, reason="overtaken", **self._times()))
+            return
         try:
             await self._worker.send(order.text, steer=order.steer)
         except PeerError as error:
