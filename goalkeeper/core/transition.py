@@ -32,6 +32,7 @@ from goalkeeper.core.records import (
     RunStart,
 )
 from goalkeeper.core.state import GoalState, Pause, Sent, SessionState
+from goalkeeper.core.verdict import Terms
 from goalkeeper.errors import UsageError
 
 Why = Literal["condition", "guidance", "verify", "continue"]
@@ -133,9 +134,12 @@ def renewed(goal: GoalState, event: ResumeRequested | SessionRestored) -> GoalSt
         old.max_seconds if event.max_seconds is None else event.max_seconds,
         old.max_cost if event.max_cost is None else event.max_cost,
     )
+    evaluator = event.evaluator or goal.evaluator
+    # Checks alone decide without a model, so nobody could be asked what counts as proof.
+    terms = goal.terms or (Terms("tool", (), "default") if evaluator == "checks" else None)
     # A model's name means something else to another evaluator.
     model = event.model or (None if event.evaluator and event.evaluator != goal.evaluator else goal.model)
-    return replace(goal, limits=limits, evaluator=event.evaluator or goal.evaluator, model=model)
+    return replace(goal, limits=limits, evaluator=evaluator, model=model, terms=terms)
 
 
 def examine(state: SessionState, goal: GoalState) -> Transition:

@@ -38,7 +38,7 @@ class CheckRound:
     Attributes:
         results: one for each check that ran, the failed one last.
         failed: the check that did not exit 0, None when all did.
-        tree: the tree's fingerprint when all had exited 0.
+        tree: the tree's fingerprint when all had exited 0; if it changed between them, one that it had before.
     """
 
     results: tuple[ShellResult, ...]
@@ -56,8 +56,8 @@ async def run_checks(
     """Run the commands one after the other until one fails.
 
     All must have exited 0 in the tree as it is now. Where the checks themselves changed it (a build, a report), they
-    are run once more: what they write is there by then. If the tree still changes, the stamps of the earlier ones are
-    stale, and the rules say so.
+    are run once more: what they write is there by then. If the tree still changes, the round's tree is that of the
+    earliest one, which is not the tree of now, whichever of them is cited.
 
     Args:
         worker: whose session the commands run in.
@@ -69,9 +69,11 @@ async def run_checks(
     before = await tree.fingerprint()
     for attempt in range(2):
         results: list[ShellResult] = []
+        trees: list[str | None] = []
         for command in commands:
             result = await worker.shell(command, timeout=CHECK_TIMEOUT)
             after = await tree.fingerprint()
+            trees.append(after)
             if result.entry_id:
                 stamper.shell_stamp(result.entry_id, result.exit_code, after)
             results.append(result)
@@ -81,4 +83,4 @@ async def run_checks(
         if after == before or attempt:
             break
         before = after
-    return CheckRound(tuple(results), tree=after)
+    return CheckRound(tuple(results), tree=next((seen for seen in trees if seen != after), after))

@@ -213,3 +213,14 @@ def test_outside_a_git_checkout_the_order_of_edits_decides(
     first, second = [e for e in goal.events if e["event"] == "verdict"]
     assert rules(first) == ["later_change"]
     assert second["verdict"] == "met"
+
+
+def test_a_check_that_passed_in_another_tree_proves_nothing_though_only_the_last_one_is_cited(
+    scripted_model: Any, agent_env: Any, run_goal: Any
+) -> None:
+    model = scripted_model(worker=[bash("echo a"), Text("A."), bash("echo b"), Text("B.")], evaluator=yes_man())
+    goal = run_goal(
+        "it works", "--basis", "tool", "--check", "true", "--check", "date +%N > stamp", env=agent_env(model)
+    )
+    assert goal.process.returncode == 3, goal.events
+    assert rules(goal.last("verdict")) == ["later_change"]
