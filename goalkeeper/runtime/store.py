@@ -31,8 +31,9 @@ class StateStore:
         self._clock = clock
         self._warn = warn
         self._file = StateFile(cwd, session_file, warn) if session_file else None
-        self._journal = Journal(cwd, session_file, warn) if session_file else None
-        self._stamps = StampFile(cwd, session_file, warn) if session_file else None
+        self._journal = Journal(cwd, session_file, self._lesser) if session_file else None
+        self._stamps = StampFile(cwd, session_file, self._lesser) if session_file else None
+        self._held: list[str] = []
 
     def load(self) -> SessionState:
         """Return what is stored of the session, an empty state if there is nothing that can be read."""
@@ -50,10 +51,15 @@ class StateStore:
         """Save the state durably; the file goes away when goal and loop are both cleared."""
         if self._file and self._owner:
             document = to_document(state, self._owner, saved_at=self._clock.now())
-            if document is None:
-                self._file.delete()
-            else:
-                self._file.save(document)
+            saved = self._file.delete() if document is None else self._file.save(document)
+            # One cause, one warning: what keeps the state from being saved keeps the journal from being written, too.
+            for text in self._held if saved else ():
+                self._warn(text)
+            self._held.clear()
+
+    def _lesser(self, text: str) -> None:
+        """Hold a warning about journal or stamps until the next saving tells whether the state has the same trouble."""
+        self._held.append(text)
 
     def journal(self, record: Record) -> None:
         """Append a record to the journal; single tool calls are shown, not kept."""

@@ -25,6 +25,7 @@ from goalkeeper.storage.paths import controller_lock, worker_lock_path
 _PROBE_PATIENCE = 0.3  # seconds: someone who only asks who holds a lock has it for an instant
 _STATE_PATIENCE = 10.0  # seconds for the short lock of a state file
 _WORKER_POLL = 0.05
+_OF_A_WORKER = ("worker", "pi")
 _NO_FLOCK = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)
 
 with contextlib.suppress(ImportError):  # absent on Windows, where `require_flock` refuses
@@ -32,12 +33,18 @@ with contextlib.suppress(ImportError):  # absent on Windows, where `require_floc
 
 
 class SessionLock:
-    """A held session. Give it back with `release`, or by ending the process."""
+    """A held session. Give it back with `release`, or by ending the process.
 
-    def __init__(self, lock: FileLock, fd: int, note: Mapping[str, Any]) -> None:
+    Attributes:
+        before: what the controller before this one had written.
+    """
+
+    def __init__(self, lock: FileLock, fd: int, note: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+        self.before = before
         self._lock = lock
         self._fd = fd
-        self._note = dict(note)
+        # Its pi may still run: whoever comes after this one must know of it, too, until there is another pi.
+        self._note = {name: before[name] for name in _OF_A_WORKER if name in before} | dict(note)
 
     def update(self, **fields: Any) -> None:
         """Change what others read about this controller, e.g. `control="/path/of/socket"`."""
@@ -69,7 +76,8 @@ def hold_session(session_file: str | Path, info: Mapping[str, Any]) -> SessionLo
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=_PROBE_PATIENCE)
-        held = SessionLock(lock, opened[-1], info)
+        # Read under the lock: the controller before this one can have written until its very end.
+        held = SessionLock(lock, opened[-1], info, read_note(path).note)
         held.update()
     except Timeout:
         raise _held(session_file, read_note(path)) from None
@@ -127,6 +135,14 @@ async def wait_worker_gone(session_file: str | Path, timeout: float) -> bool:
             return False
         await asyncio.sleep(_WORKER_POLL)
     return True
+
+
+def drop_worker_lock(session_file: str | Path) -> None:
+    """Remove the lock file of a worker that is gone for good; one that is still held stays."""
+    path = worker_lock_path(session_file)
+    with contextlib.suppress(OSError):
+        if not is_held(path):
+            path.unlink()
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ disk is told once and never stops the work; the newest document is kept in memor
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -88,11 +89,9 @@ class StateFile:
         self._document = None
         if self._owner is None or not self._paths.folder.is_dir():
             return None
-        try:
-            with state_lock(self._paths.state_lock):
-                self._tidy()
-        except OSError as error:
-            self._tell(f"The state in {self._paths.folder} could only be read, not tidied: {_words(error)}.")
+        # What keeps it from being tidied is told when it keeps the state from being saved, too.
+        with contextlib.suppress(OSError), state_lock(self._paths.state_lock):
+            self._tidy()
         mine = self._mine()
         self._document = mine[0].document if mine else None
         return self._document
