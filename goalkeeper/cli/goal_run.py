@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from goalkeeper.bootstrap import Controller, clear_stored
+from goalkeeper.cli.excerpt import EvidenceExcerpt
 from goalkeeper.cli.exit_codes import ExitCode, code_of_ending
-from goalkeeper.cli.screen import EvidenceExcerpt, open_screen
+from goalkeeper.cli.screen import open_screen
 from goalkeeper.cli.status_report import belongs_to, state_folder
 from goalkeeper.config import GoalConfig, Renewal, WorkerChoice
 from goalkeeper.core.records import Cleared, GoalMet, GoalPaused, Record

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from goalkeeper.cli.excerpt import EvidenceExcerpt
 from goalkeeper.cli.output import Output
-from goalkeeper.cli.screen import EvidenceExcerpt
 from goalkeeper.core.records import Record
 from goalkeeper.storage.schema import record_document
 

@@ -15,10 +15,10 @@ from rich.live import Live
 from rich.text import Text
 
 from goalkeeper.cli import words
+from goalkeeper.cli.excerpt import EvidenceExcerpt
 from goalkeeper.cli.layout import Line, fit, rows
 from goalkeeper.cli.narration import Narrator, excerpt_lines
 from goalkeeper.cli.output import Output
-from goalkeeper.cli.screen import EvidenceExcerpt
 from goalkeeper.core import records
 from goalkeeper.core.records import Record
 from goalkeeper.evidence.text import one_line

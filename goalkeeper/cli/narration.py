@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from goalkeeper.cli import words
+from goalkeeper.cli.excerpt import EvidenceExcerpt
 from goalkeeper.cli.layout import Line, Style
-from goalkeeper.cli.screen import EvidenceExcerpt
 from goalkeeper.core import records
 from goalkeeper.core.limits import Limits, Usage
 from goalkeeper.core.records import Record

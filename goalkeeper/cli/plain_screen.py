@@ -8,10 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
+from goalkeeper.cli.excerpt import EvidenceExcerpt
 from goalkeeper.cli.layout import Line, rows
 from goalkeeper.cli.narration import Narrator, excerpt_lines, outcome
 from goalkeeper.cli.output import Output, local_time
-from goalkeeper.cli.screen import EvidenceExcerpt
 from goalkeeper.core.records import Notice, Record
 from goalkeeper.evidence.text import one_line
 

@@ -8,25 +8,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from goalkeeper.cli.excerpt import EvidenceExcerpt
 from goalkeeper.core.records import Record
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceExcerpt:
-    """A cited entry, for the closing panel.
-
-    Attributes:
-        entry: the session entry's id.
-        title: what it is, e.g. "bash pytest -q".
-        text: what it says, in excerpt.
-    """
-
-    entry: str
-    title: str
-    text: str
 
 
 class Screen(Protocol):

@@ -28,7 +28,7 @@ HOSTILE = (
 PRELUDE = """
 import sys
 from goalkeeper.cli.live_screen import LiveScreen
-from goalkeeper.cli.screen import EvidenceExcerpt
+from goalkeeper.cli.excerpt import EvidenceExcerpt
 from goalkeeper.core.limits import Limits, Usage
 from goalkeeper.core.records import *
 from goalkeeper.core.verdict import CitedEntry, RuleFinding

@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
+from goalkeeper.cli.excerpt import EvidenceExcerpt
 from goalkeeper.cli.layout import rows
 from goalkeeper.cli.narration import Narrator, excerpt_lines, outcome
-from goalkeeper.cli.screen import EvidenceExcerpt
 from goalkeeper.core import records as r
 from goalkeeper.core.limits import Limits, Usage
 from goalkeeper.core.verdict import CitedEntry, RuleFinding, Terms

@@ -12,10 +12,11 @@ from collections.abc import Callable
 
 import pytest
 
+from goalkeeper.cli.excerpt import EvidenceExcerpt
 from goalkeeper.cli.json_screen import JsonScreen
 from goalkeeper.cli.output import Output
 from goalkeeper.cli.plain_screen import PlainScreen, QuietScreen
-from goalkeeper.cli.screen import EvidenceExcerpt, Screen, open_screen
+from goalkeeper.cli.screen import Screen, open_screen
 from goalkeeper.core import records as r
 from goalkeeper.core.limits import Limits, Usage
 
