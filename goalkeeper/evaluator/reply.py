@@ -10,7 +10,7 @@ import re
 from typing import Any, Literal, cast
 
 from goalkeeper.core.verdict import Basis, Claim, EvaluatorFailure, Terms, VerdictWord
-from goalkeeper.evidence.commands import named_proofs
+from goalkeeper.evidence.commands import is_program, named_proofs
 from goalkeeper.evidence.text import clean, one_line
 
 Finish = Literal["stop", "length", "error"]
@@ -20,14 +20,6 @@ _FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([\w-]*)[ \t]*\n(.*?)\n?[ \t]*\1[ 
 _WORDS: tuple[VerdictWord, ...] = ("met", "not_met", "unknown")
 _BASES: tuple[Basis, ...] = ("tool", "answer")
 _MAX_REASON = 4_000
-
-# Programs that a condition may name in plain words; anything else must stand in a code span to be a command.
-_PROGRAMS = re.compile(
-    "ant|bash|bats|bazel|behave|black|buck|bun|bundle|cargo|cmake|composer|coverage|ctest|curl|deno|docker|dotnet|eslint"
-    "|flake8|git|go|gradle|helm|hatch|java|jest|just|kubectl|make|mix|mocha|mvn|mypy|ninja|node|nox|npm|npx|php|phpunit"
-    "|playwright|pnpm|poetry|pre-commit|prettier|pylint|pyright|pytest|python|rake|rspec|ruby|ruff|sbt|sh|shellcheck"
-    "|swift|terraform|tox|tsc|uv|uvx|vitest|yarn|zig"
-)
 
 
 class _Refused(Exception):
@@ -192,8 +184,9 @@ def _accepted(command: str, condition: str) -> str:
     for span in spans:  # a command without the options that the condition gives it is another command
         if span.startswith(f"{command} ") and not re.match(r"[ ]+(?:&&|\|\|?|;|>)", span[len(command) :]):
             return span
+    # In plain words, what is no program by its name must look like a command otherwise.
     program = command.split()[0]
-    return command if _PROGRAMS.fullmatch(program) or re.search(r"[./=\d]", program) else ""
+    return command if is_program(program) or re.search(r"[./=\d]", program) else ""
 
 
 def _stands_in(command: str, condition: str) -> bool:

@@ -14,12 +14,19 @@ _CD = re.compile(
 )
 _NAMED_PROOF = re.compile(
     r"""(`+)(?!`)([^`\n]+)\1\s+(?:now\s+)?(?:
-        exits\s+(?:with\s+)?(?:(?:exit\s+)?(?:code|status)\s+)?(?:0|zero)\b
+        (?P<exits>exits\s+(?:with\s+)?(?:(?:exit\s+)?(?:code|status)\s+)?(?:0|zero)\b)
         | returns\s+(?:(?:exit\s+)?(?:code|status)\s+)?(?:0|zero)\b
         | (?:succeeds|passes)(?=\s*(?:$|[.,;:!)]|(?:and|then|but|again)\b))
     )""",
     re.VERBOSE | re.IGNORECASE,
 )
+_PROGRAMS = re.compile(
+    "ant|bash|bats|bazel|behave|black|buck|bun|bundle|cargo|cmake|composer|coverage|ctest|curl|deno|docker|dotnet|eslint"
+    "|flake8|git|go|gradle|helm|hatch|java|jest|just|kubectl|make|mix|mocha|mvn|mypy|ninja|node|nox|npm|npx|php|phpunit"
+    "|playwright|pnpm|poetry|pre-commit|prettier|pylint|pyright|pytest|python[23]?|rake|rspec|ruby|ruff|sbt|sh|shellcheck"
+    "|swift|terraform|tox|tsc|uv|uvx|vitest|yarn|zig"
+)
+_CALL = re.compile(r"\w+\(")
 _STDERR_TOO = re.compile(r"[ \t]+2>&1$")
 
 
@@ -49,12 +56,26 @@ def named_proofs(condition: str) -> tuple[str, ...]:
     """Return the commands that a condition itself names as its proof, read without a model.
 
     Only what can't be meant otherwise: a command as a code span, followed by words that say that it succeeds, as in
-    "`pytest -q` exits 0".
+    "`pytest -q` exits 0". A test passes, a function returns 0 and a request succeeds, too: with such words the span
+    must begin with a program.
 
     Args:
         condition: the user's words.
     """
-    return tuple(dict.fromkeys(found[2].strip() for found in _NAMED_PROOF.finditer(condition)))
+    found = ((match[2].strip(), match["exits"]) for match in _NAMED_PROOF.finditer(condition))
+    return tuple(dict.fromkeys(span for span, exits in found if _runs_program(span, surely=bool(exits))))
+
+
+def is_program(word: str) -> bool:
+    """Whether a word is the name of a program that commonly shows that something works."""
+    return _PROGRAMS.fullmatch(word) is not None
+
+
+def _runs_program(span: str, *, surely: bool) -> bool:
+    first = span.split(maxsplit=1)[0] if span else ""
+    if surely:
+        return bool(first) and not _CALL.match(first)
+    return is_program(first) or first.startswith("./")
 
 
 def _is_folder(word: str, cwd: str) -> bool:

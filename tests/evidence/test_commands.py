@@ -80,6 +80,13 @@ def test_no_command_is_the_same_as_none() -> None:
         ("the function `passes` passes nothing on", ()),
         ("pytest -q exits 0", ()),
         ("`pytest -q` exits 0x1", ()),
+        ("`./check.sh --all` passes", ("./check.sh --all",)),
+        ("`verify-all` exits 0", ("verify-all",)),
+        ("the test `test_parse_empty` passes", ()),
+        ("`tests/test_parse.py` passes, and `lint` succeeds", ()),
+        ("`GET /health` succeeds", ()),
+        ("`count(items)` returns 0", ()),
+        ("`main()` exits 0", ()),
     ],
 )
 def test_a_condition_names_its_proof_beyond_doubt(condition: str, proofs: tuple[str, ...]) -> None:
