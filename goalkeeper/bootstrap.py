@@ -12,41 +12,37 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from goalkeeper.config import CONTINUE_SESSION, NEW_SESSION, NO_SESSION, GoalConfig, Renewal, WorkerChoice
+from goalkeeper.config import GoalConfig, Renewal, WorkerChoice, without_secrets
 from goalkeeper.core.effects import Announce
 from goalkeeper.core.events import ClearRequested, Event, GoalSet, Interrupted, ResumeRequested, SessionRestored
 from goalkeeper.core.limits import Usage
 from goalkeeper.core.machine import Transition, step
 from goalkeeper.core.records import Cleared, Notice, Record, SessionOpened
 from goalkeeper.core.state import EvaluatorName, SessionState
-from goalkeeper.errors import PeerError, PrerequisiteError, SessionHeldError, UsageError
+from goalkeeper.errors import PeerError, PrerequisiteError, UsageError
 from goalkeeper.evaluator.choose import open_evaluator
 from goalkeeper.evidence.transcript import Transcript
 from goalkeeper.pi.install import find_pi
 from goalkeeper.pi.session_log import SessionLog
 from goalkeeper.ports import WorkerInfo
 from goalkeeper.runtime.clock import SystemClock
-from goalkeeper.runtime.control import ControlServer, runtime_folder
+from goalkeeper.runtime.control import ControlServer
 from goalkeeper.runtime.driver import Driver
 from goalkeeper.runtime.freshness import FreshnessSource
 from goalkeeper.runtime.handlers import Handlers
 from goalkeeper.runtime.judge import TRANSCRIPT_CHARACTERS
+from goalkeeper.runtime.orphan import end_orphan, new_worker_key
 from goalkeeper.runtime.recovery import trace_run
 from goalkeeper.runtime.store import StateStore
 from goalkeeper.runtime.watch import Watcher
-from goalkeeper.storage.holder import read_note
-from goalkeeper.storage.locks import SessionLock, hold_session, wait_worker_gone, worker_lock
-from goalkeeper.storage.paths import controller_lock
+from goalkeeper.storage.locks import SessionLock, drop_worker_lock, hold_session, worker_lock
 from goalkeeper.workers.pi_worker import PiWorker, PiWorkerConfig
 from goalkeeper.worktree.fingerprint import WorkTree
 from goalkeeper.worktree.stamps import Stamper
-
-ORPHAN_PATIENCE = 5.0
-"""Seconds that a dead controller's pi has to end by itself: it does so when its standard input closes."""
 
 IDLE_PATIENCE = 35.0
 """Seconds to wait for the end of an aborted run before pi is ended."""
@@ -99,13 +95,14 @@ class Controller:
 
     async def _open(self) -> None:
         self._pi = find_pi()
-        path = session_path(self._choice.session)
+        path = self._choice.session_path
         cwd = self._choice.cwd
         if path:
             cwd = session_folder(path) or cwd
             await self._hold(path)
-        key = str(runtime_folder() / f"worker-{uuid.uuid4().hex[:12]}")
+        key = new_worker_key()
         fd = worker_lock(key)
+        self._stack.callback(drop_worker_lock, key)
         self._worker = PiWorker(
             PiWorkerConfig(
                 pi=self._pi,
@@ -139,12 +136,9 @@ class Controller:
 
     async def _hold(self, session_file: str) -> None:
         """Hold the session; see to it that the pi of a controller that died is gone first."""
-        before = read_note(controller_lock(session_file)).note
         self._lock = hold_session(session_file, _holder_note())
         self._stack.callback(self._lock.release)
-        key = before.get("worker")
-        if isinstance(key, str) and not await wait_worker_gone(key, ORPHAN_PATIENCE):
-            await _end_orphan(key, before.get("pi"))
+        await end_orphan(self._lock.before)
 
     # ---- goals ------------------------------------------------------------------------------------------------
 
@@ -304,9 +298,11 @@ class Controller:
         if self._interrupts == 1:
             driver.post(Interrupted(**self._times()))
             return
-        self._on_kill()
-        self._worker.kill()
-        os._exit(INTERRUPTED_STATUS)
+        try:
+            self._on_kill()
+            self._worker.kill()
+        finally:
+            os._exit(INTERRUPTED_STATUS)
 
 
 def clear_stored(cwd: str, session_file: str) -> dict[str, Any]:
@@ -330,7 +326,8 @@ def clear_stored(cwd: str, session_file: str) -> dict[str, Any]:
 
 
 def _holder_note() -> dict[str, Any]:
-    return {"pid": os.getpid(), "command": " ".join(sys.argv), "started": time.time()}
+    # Others are shown the command line, and it outlives this process beside the session.
+    return {"pid": os.getpid(), "command": " ".join(without_secrets(sys.argv)), "started": time.time()}
 
 
 def _cleared(transition: Transition) -> dict[str, Any]:
@@ -354,25 +351,6 @@ class _Ended:
         return not state.busy or now - self._since > IDLE_PATIENCE
 
 
-def session_path(session: str) -> str | None:
-    """Return the absolute path if the choice of a session is a path, None for an id or one of the three words."""
-    if session in (NEW_SESSION, CONTINUE_SESSION, NO_SESSION):
-        return None
-    return str(Path(session).absolute()) if "/" in session or session.endswith(".jsonl") else None
-
-
-def without_secrets(pi_args: Sequence[str]) -> tuple[str, ...]:
-    """Return pi's arguments as they may be stored: without an API key."""
-    kept: list[str] = []
-    arguments = iter(pi_args)
-    for argument in arguments:
-        if argument == "--api-key":
-            next(arguments, None)
-        elif not argument.startswith("--api-key="):
-            kept.append(argument)
-    return tuple(kept)
-
-
 def session_folder(session_file: str) -> str | None:
     """Return the folder that a session belongs to, None when there is no session file yet or it names no folder.
 
@@ -391,17 +369,6 @@ def session_folder(session_file: str) -> str | None:
             "Put the folder back, or work in a new session.",
         )
     return folder or None
-
-
-async def _end_orphan(key: str, pid: object) -> None:
-    """End the pi of a dead controller. Its lock is still held, so the process id can't have been given away."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if isinstance(pid, int) and pid > 1:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, number)
-        if await wait_worker_gone(key, ORPHAN_PATIENCE):
-            return
-    raise SessionHeldError(f"A pi (process {pid}) of an earlier controller still works on this session.", "End it.")
 
 
 def _report(task: asyncio.Task[None], fail: Callable[[BaseException], None]) -> None:

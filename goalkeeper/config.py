@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from goalkeeper.core.limits import DEFAULT_MAX_RUNS, DEFAULT_MAX_SECONDS, Limits
@@ -63,6 +64,18 @@ class Budget:
         )
 
 
+def without_secrets(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return a command line's arguments as they may be stored or shown: without an API key."""
+    kept: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--api-key":
+            next(rest, None)
+        elif not argument.startswith("--api-key="):
+            kept.append(argument)
+    return tuple(kept)
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerChoice:
     """Which pi works, and where.
@@ -76,6 +89,14 @@ class WorkerChoice:
     cwd: str
     session: str = NEW_SESSION
     pi_args: Sequence[str] = ()
+
+    @property
+    def session_path(self) -> str | None:
+        """Return the absolute path if the session is a path, None for an id or one of the three words."""
+        if self.session in (NEW_SESSION, CONTINUE_SESSION, NO_SESSION):
+            return None
+        is_path = "/" in self.session or self.session.endswith(".jsonl")
+        return str(Path(self.session).absolute()) if is_path else None
 
 
 @dataclass(frozen=True, slots=True)

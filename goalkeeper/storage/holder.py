@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from goalkeeper.errors import PrerequisiteError
-from goalkeeper.storage.paths import controller_lock, worker_lock_path
+from goalkeeper.storage.paths import controller_lock
 
 try:
     import fcntl
@@ -55,15 +55,6 @@ def holder(session_file: str | Path) -> HolderInfo | None:
     """
     path = controller_lock(session_file)
     return read_note(path) if is_held(path) else None
-
-
-def worker_is_alive(session_file: str | Path) -> bool:
-    """Tell whether a pi process that a controller started on this session still runs.
-
-    Raises:
-        PrerequisiteError: the file system or platform has no flock.
-    """
-    return is_held(worker_lock_path(session_file))
 
 
 def is_held(path: Path) -> bool:

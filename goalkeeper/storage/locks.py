@@ -87,17 +87,17 @@ def hold_session(session_file: str | Path, info: Mapping[str, Any]) -> SessionLo
     return held
 
 
-def worker_lock(session_file: str | Path) -> int:
+def worker_lock(key: str | Path) -> int:
     """Return an inheritable file descriptor whose lock lasts as long as any process has it open.
 
     Pass it to pi (`pass_fds`) and close it here: then the lock tells whether that pi still runs.
 
     Raises:
-        SessionHeldError: an earlier pi still runs on this session.
+        SessionHeldError: a pi with this key runs already.
         PrerequisiteError: there is no flock, or the folder is not writable.
     """
     require_flock()
-    path = worker_lock_path(session_file)
+    path = worker_lock_path(key)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -109,7 +109,7 @@ def worker_lock(session_file: str | Path) -> int:
     except BlockingIOError:
         os.close(fd)
         raise SessionHeldError(
-            f"A pi process still works on session {session_file}.",
+            f"A pi process still works under {key}.",
             "A controller that is gone started it; wait for it or end it.",
         ) from None
     except OSError as error:
@@ -118,17 +118,17 @@ def worker_lock(session_file: str | Path) -> int:
     return fd
 
 
-async def wait_worker_gone(session_file: str | Path, timeout: float) -> bool:
-    """Wait until no pi of an earlier controller runs on the session.
+async def wait_worker_gone(key: str | Path, timeout: float) -> bool:
+    """Wait until the pi that was given this key runs no more.
 
     Args:
-        session_file: the session file.
+        key: as for `worker_lock`.
         timeout: seconds to wait at most.
 
     Returns:
         Whether it is gone.
     """
-    path = worker_lock_path(session_file)
+    path = worker_lock_path(key)
     deadline = time.monotonic() + timeout
     while is_held(path):
         if time.monotonic() >= deadline:
@@ -137,9 +137,9 @@ async def wait_worker_gone(session_file: str | Path, timeout: float) -> bool:
     return True
 
 
-def drop_worker_lock(session_file: str | Path) -> None:
+def drop_worker_lock(key: str | Path) -> None:
     """Remove the lock file of a worker that is gone for good; one that is still held stays."""
-    path = worker_lock_path(session_file)
+    path = worker_lock_path(key)
     with contextlib.suppress(OSError):
         if not is_held(path):
             path.unlink()

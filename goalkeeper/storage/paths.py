@@ -90,9 +90,9 @@ def controller_lock(session_file: str | Path) -> Path:
     return path.with_name(f".{path.name}.goalkeeper.lock")
 
 
-def worker_lock_path(session_file: str | Path) -> Path:
-    """The lock that the session's pi process holds for as long as it lives, beside the session file."""
-    path = _real(session_file)
+def worker_lock_path(key: str | Path) -> Path:
+    """The lock that a pi process holds for as long as it lives, by the key that its controller gave it."""
+    path = _real(key)
     return path.with_name(f".{path.name}.worker.lock")
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from goalkeeper.errors import PrerequisiteError, SessionHeldError
 from goalkeeper.storage import locks
-from goalkeeper.storage.holder import HolderInfo, holder, worker_is_alive
-from goalkeeper.storage.locks import hold_session, state_lock, wait_worker_gone, worker_lock
-from goalkeeper.storage.paths import controller_lock
+from goalkeeper.storage.holder import HolderInfo, holder, is_held
+from goalkeeper.storage.locks import drop_worker_lock, hold_session, state_lock, wait_worker_gone, worker_lock
+from goalkeeper.storage.paths import controller_lock, worker_lock_path
 
 HOLD = """
 import os, sys
@@ -167,7 +167,7 @@ WORKER = "import os, sys\nprint('held', flush=True)\nsys.stdin.read()"
 
 
 async def test_the_lock_of_a_worker_lasts_as_long_as_the_worker(session: Path) -> None:
-    assert not worker_is_alive(session)
+    assert not is_held(worker_lock_path(session))
     fd = worker_lock(session)
     process = subprocess.Popen(  # noqa: ASYNC220
         [sys.executable, "-c", WORKER], pass_fds=(fd,), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -176,7 +176,9 @@ async def test_the_lock_of_a_worker_lasts_as_long_as_the_worker(session: Path) -
     try:
         assert process.stdout
         assert process.stdout.readline() == "held\n"
-        assert worker_is_alive(session)
+        assert is_held(worker_lock_path(session))
+        drop_worker_lock(session)
+        assert is_held(worker_lock_path(session))
         assert not await wait_worker_gone(session, 0.01)
         with pytest.raises(SessionHeldError, match="still works"):
             worker_lock(session)
@@ -184,6 +186,25 @@ async def test_the_lock_of_a_worker_lasts_as_long_as_the_worker(session: Path) -
         end(process, signal.SIGKILL)
     assert await wait_worker_gone(session, 5)
     os.close(worker_lock(session))
+    drop_worker_lock(session)
+    assert not worker_lock_path(session).exists()
+
+
+def test_the_note_of_the_controller_before_is_handed_on_until_there_is_another_worker(session: Path) -> None:
+    """Else a pi that outlived its controller would be forgotten by the first command that takes the session."""
+    first = hold_session(session, {"pid": 1})
+    first.update(worker="/run/worker-1", pi=11)
+    first.release()
+    second = hold_session(session, {"pid": 2})
+    assert second.before["worker"] == "/run/worker-1"
+    second.release()
+    third = hold_session(session, {"pid": 3})
+    assert (third.before["worker"], third.before["pi"], third.before["pid"]) == ("/run/worker-1", 11, 2)
+    third.update(worker="/run/worker-3", pi=33)
+    third.release()
+    fourth = hold_session(session, {"pid": 4})
+    assert fourth.before["worker"] == "/run/worker-3"
+    fourth.release()
 
 
 def test_the_state_lock_lets_one_in_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
