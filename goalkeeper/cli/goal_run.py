@@ -20,7 +20,7 @@ from goalkeeper.cli.status_report import belongs_to, state_folder
 from goalkeeper.config import GoalConfig, Renewal, WorkerChoice
 from goalkeeper.core.records import Cleared, GoalMet, GoalPaused, Record
 from goalkeeper.core.verdict import CitedEntry
-from goalkeeper.errors import UsageError
+from goalkeeper.errors import PeerError, UsageError
 from goalkeeper.evidence.text import clean
 from goalkeeper.evidence.transcript import Transcript
 from goalkeeper.runtime.control import ask
@@ -32,7 +32,9 @@ EXCERPT_CHARACTERS = 1_200
 
 
 START_PATIENCE = 10.0
-"""Seconds that another terminal waits for a starting controller to listen."""
+"""Seconds that another terminal waits for a starting controller to listen, or for an ending one to be gone."""
+
+_STEP = 0.05
 
 
 @dataclass(slots=True)
@@ -78,8 +80,7 @@ def clear(cwd: str, session: str | None, *, as_json: bool) -> int:
     state = _choose(cwd, session, "clear")
     answer: dict[str, Any] = {"condition": None, "loop_stopped": False}
     if state is not None and state.owner is not None:
-        control = _control_of(state.owner)
-        answer = ask(control, {"do": "clear"}) if control else clear_stored(_folder_of(state), state.owner)
+        answer = _clear(_folder_of(state), state.owner)
     if as_json:
         record = {"event": "cleared", "at": time.time_ns() // 1_000_000, "goal": ""}
         print(json.dumps(record | {"condition": answer["condition"], "loop_stopped": answer["loop_stopped"]}))
@@ -91,6 +92,19 @@ def clear(cwd: str, session: str | None, *, as_json: bool) -> int:
     if answer["loop_stopped"]:
         print("The loop is stopped, too.")
     return ExitCode.MET
+
+
+def _clear(folder: str, owner: str) -> dict[str, Any]:
+    """Clear a session's goal and loop, in its controller if there is one; one that is ending is waited for."""
+    deadline = time.monotonic() + START_PATIENCE
+    while control := _control_of(owner):
+        try:
+            return ask(control, {"do": "clear"})
+        except PeerError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_STEP)
+    return clear_stored(folder, owner)
 
 
 def _drive(choice: WorkerChoice, work: Callable[[Controller], Awaitable[Any]], *, as_json: bool, quiet: bool) -> int:
@@ -138,7 +152,7 @@ def _control_of(owner: str) -> str:
     while live := holder(owner):
         if live.control or time.monotonic() > deadline:
             return live.control
-        time.sleep(0.05)
+        time.sleep(_STEP)
     return ""
 
 
@@ -171,7 +185,8 @@ def _choose(cwd: str, session: str | None, verb: str) -> StateDocument | None:
 
 def _why_none(cwd: str) -> str:
     """Return what to do when a folder has no goal: it may have one that can't be read."""
-    broken = [f"{state.path} can't be read: {state.detail}." for state in read_states(cwd) if state.problem]
+    states = read_states(state_folder(cwd))
+    broken = [f"{state.path} can't be read: {state.detail}." for state in states if state.problem]
     return "\n".join(broken) or 'Set one: goal "the tests pass"'
 
 

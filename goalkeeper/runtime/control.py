@@ -61,9 +61,16 @@ class ControlServer:
         self.path = ""
 
     async def start(self) -> None:
-        """Listen; `path` is the socket then."""
+        """Listen; `path` is the socket then.
+
+        Raises:
+            PrerequisiteError: no socket can be made in the runtime folder.
+        """
         path = runtime_folder() / f"control-{uuid.uuid4().hex[:12]}.sock"
-        self._server = await asyncio.start_unix_server(self._serve, path=path, limit=MAX_REQUEST)
+        try:
+            self._server = await asyncio.start_unix_server(self._serve, path=path, limit=MAX_REQUEST)
+        except OSError as error:  # a path of more than about 100 bytes is too long for a socket
+            raise PrerequisiteError(f"{path} can't be listened on: {error}.", "Set XDG_RUNTIME_DIR.") from error
         self.path = str(path)
 
     async def close(self) -> None:
@@ -89,7 +96,8 @@ class ControlServer:
         except ValueError as error:
             return {"ok": False, "error": f"The request can't be read: {error}", "hint": ""}
         except GoalkeeperError as error:
-            return {"ok": False, "error": error.message, "hint": error.hint}
+            again = isinstance(error, PeerError)
+            return {"ok": False, "error": error.message, "hint": error.hint, "again": again}
 
 
 def ask(path: str, request: Mapping[str, Any], timeout: float = ANSWER_TIMEOUT) -> Answer:
@@ -97,7 +105,7 @@ def ask(path: str, request: Mapping[str, Any], timeout: float = ANSWER_TIMEOUT) 
 
     Raises:
         UsageError: it refused, with its own words.
-        PeerError: kind "unreachable" when nobody answers.
+        PeerError: kind "unreachable" when nobody answers, or when the one who does is ending.
     """
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
@@ -108,6 +116,8 @@ def ask(path: str, request: Mapping[str, Any], timeout: float = ANSWER_TIMEOUT) 
                 answer = json.loads(file.readline())
     except (OSError, ValueError) as error:
         raise PeerError(f"The controller of this session does not answer: {error}.", kind="unreachable") from error
+    if answer.get("again"):
+        raise PeerError(str(answer.get("error")), str(answer.get("hint") or ""), kind="unreachable")
     if not answer.get("ok"):
         raise UsageError(str(answer.get("error")), str(answer.get("hint") or ""))
     return dict(answer)

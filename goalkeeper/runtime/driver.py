@@ -16,6 +16,7 @@ from goalkeeper.core.events import Event, TimePassed
 from goalkeeper.core.machine import IllegalCommand, Transition, step
 from goalkeeper.core.records import Record
 from goalkeeper.core.state import SessionState
+from goalkeeper.errors import PeerError
 from goalkeeper.runtime.clock import Clock
 
 HEARTBEAT = 10.0
@@ -54,6 +55,7 @@ class Driver:
         self._tell = tell
         self._clock = clock
         self._inbox: asyncio.Queue[tuple[Event | BaseException, asyncio.Future[Transition] | None]] = asyncio.Queue()
+        self._over = False
 
     def post(self, event: Event) -> None:
         """Queue an event from outside; a command that turns out illegal is dropped."""
@@ -68,7 +70,10 @@ class Driver:
 
         Raises:
             IllegalCommand: it can't be carried out; nothing has changed.
+            PeerError: kind "ending": `run` is over, so nobody carries it out any more; nothing has changed.
         """
+        if self._over:
+            raise _ending()
         done: asyncio.Future[Transition] = asyncio.get_running_loop().create_future()
         self._inbox.put_nowait((event, done))
         return await done
@@ -93,6 +98,11 @@ class Driver:
             return self.state
         finally:
             heartbeat.cancel()
+            self._over = True
+            while not self._inbox.empty():
+                _, done = self._inbox.get_nowait()
+                if done and not done.done():
+                    done.set_exception(_ending())
 
     def _handle(self, event: Event, done: asyncio.Future[Transition] | None, runner: EffectRunner) -> None:
         try:
@@ -119,6 +129,10 @@ class Driver:
         while True:
             await asyncio.sleep(HEARTBEAT)
             self.post(TimePassed(at=self._clock.now(), awake=self._clock.awake()))
+
+
+def _ending() -> PeerError:
+    return PeerError("The controller of this session is ending.", "Ask again in a moment.", kind="ending")
 
 
 def durable(state: SessionState) -> SessionState:

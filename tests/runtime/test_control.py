@@ -43,6 +43,30 @@ async def test_a_request_gets_its_answer_and_a_refusal_its_words() -> None:
     assert not Path(server.path).exists()
 
 
+async def test_a_controller_that_is_ending_counts_as_gone() -> None:
+    async def ending(request: Mapping[str, Any]) -> dict[str, Any]:
+        raise PeerError("It is ending.", kind="ending")
+
+    server = ControlServer(ending)
+    await server.start()
+    try:
+        with pytest.raises(PeerError, match="ending") as error:
+            await asyncio.to_thread(ask, server.path, {"do": "clear"})
+        assert error.value.kind == "unreachable"
+    finally:
+        await server.close()
+
+
+async def test_a_folder_whose_name_is_too_long_for_a_socket_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("d" * 120)
+    deep.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
+    with pytest.raises(PrerequisiteError, match="too long"):
+        await ControlServer(answering).start()
+
+
 @pytest.mark.parametrize("line", [b"no json\n", b"[1]\n", b"", b"x" * 2_000_000 + b"\n"])
 async def test_nonsense_neither_answers_nor_ends_the_server(line: bytes) -> None:
     server = ControlServer(answering)

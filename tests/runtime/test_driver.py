@@ -12,6 +12,7 @@ from goalkeeper.core.events import GoalSet, MessageSent, ResumeRequested, TimePa
 from goalkeeper.core.machine import IllegalCommand
 from goalkeeper.core.records import Record
 from goalkeeper.core.state import SessionState
+from goalkeeper.errors import PeerError
 from goalkeeper.runtime.clock import SystemClock
 from goalkeeper.runtime.driver import Driver, durable
 
@@ -102,3 +103,26 @@ async def test_a_fault_in_the_background_ends_the_driver() -> None:
         await asyncio.wait_for(running, 10)
     nothing: Any = log.order
     assert nothing == []
+
+
+async def test_a_command_that_comes_too_late_is_refused_and_does_not_wait_for_ever() -> None:
+    log = Log()
+    driver = driver_of(log)
+    queued = asyncio.create_task(driver.submit(goal_set()))
+    await asyncio.wait_for(driver.run(log, lambda state: True), 10)
+    for command in (queued, driver.submit(goal_set())):
+        with pytest.raises(PeerError) as caught:
+            await asyncio.wait_for(command, 10)
+        assert caught.value.kind == "ending"
+    assert log.order == []
+
+
+async def test_a_command_that_is_queued_when_the_driver_ends_is_refused() -> None:
+    log = Log()
+    driver = driver_of(log)
+    running = asyncio.create_task(driver.run(log, lambda state: state.goal is not None))
+    set_first, set_second = (asyncio.create_task(driver.submit(goal_set())) for _ in range(2))
+    await asyncio.wait_for(running, 10)
+    await asyncio.wait_for(set_first, 10)
+    with pytest.raises(PeerError):
+        await asyncio.wait_for(set_second, 10)
