@@ -209,7 +209,8 @@ class Controller:
     async def _run(
         self, begin: Callable[[], Any], evaluator: EvaluatorName, model: str | None, ignore: tuple[str, ...]
     ) -> SessionState:
-        self._tree = WorkTree(self.info.cwd, ignore)
+        self._tree = WorkTree(self.info.cwd, ignore, self._store.trees())
+        self._stack.callback(self._store.tidy)
         self._stack.callback(self._tree.close)
         stamper = Stamper(self._tree, known=self._store.stamps(), made=self._store.add_stamp)
         self._stack.push_async_callback(stamper.close)

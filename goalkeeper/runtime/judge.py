@@ -6,14 +6,14 @@ Knows nothing of budgets, messages or where the transcript came from.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from goalkeeper.core.limits import Usage
 from goalkeeper.core.verdict import Claim, EvaluatorFailure, Freshness, Judgement, RuleFinding, Terms, Verdict
 from goalkeeper.evaluator.prompt import EvaluatorRequest, verdict_request, window_budget
 from goalkeeper.evidence.citations import judge_claim
-from goalkeeper.evidence.proof_files import changed_proof_files
+from goalkeeper.evidence.proof_files import ProofMark, changed_proof_files
 from goalkeeper.evidence.transcript import Transcript
 from goalkeeper.evidence.window import Window, build_window
 from goalkeeper.ports import ShellResult
@@ -84,6 +84,11 @@ class Finding:
     sent: Window | None = None
     changed: tuple[str, ...] = ()
 
+    @property
+    def judgement_is_met(self) -> bool:
+        """Whether a met stands."""
+        return isinstance(self.judgement, Verdict) and self.judgement.verdict == "met"
+
 
 class ChecksEvaluator:
     """No model: the checks have all exited 0, so the claim is met, and their entries are its evidence.
@@ -103,10 +108,30 @@ class ChecksEvaluator:
 
 
 async def judge(question: Question, evaluator: Evaluator, freshness: FreshnessSource) -> Finding:
-    """Ask the evaluator about a bounded window and hold its claim against the rules."""
+    """Ask the evaluator about a bounded window and hold its claim against the rules.
+
+    Which files changed is taken from the stamps that there are, so that nothing is waited for. If a met turns out to
+    have been given without word of a changed test or proof, the evaluator is asked once more, with it.
+    """
+    changed = _marked(await freshness.changed_since(question.tree_at_start), question)
+    finding = await _ask(question, evaluator, freshness, changed)
+    if question.tree_at_start and finding.tree and finding.judgement_is_met:
+        now = _marked(await freshness.changed(question.tree_at_start, finding.tree), question)
+        if {name for name, mark in now if mark} - {name for name, _ in changed}:
+            again = await _ask(question, evaluator, freshness, now)
+            return replace(again, usage=finding.usage.plus(again.usage))
+    return finding
+
+
+def _marked(changed: Sequence[str], question: Question) -> tuple[tuple[str, ProofMark], ...]:
+    return changed_proof_files(changed, question.terms, tuple(result.command for result in question.checks))
+
+
+async def _ask(
+    question: Question, evaluator: Evaluator, freshness: FreshnessSource, changed: tuple[tuple[str, ProofMark], ...]
+) -> Finding:
     transcript, terms, checks = question.transcript, question.terms, question.checks
     commands = tuple(result.command for result in checks)
-    changed = changed_proof_files(await freshness.changed_since(question.tree_at_start), terms, commands)
     without_model = isinstance(evaluator, ChecksEvaluator)
     window = build_window(
         transcript,

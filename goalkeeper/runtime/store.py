@@ -5,13 +5,16 @@ Knows nothing of effects. An ephemeral session stores nothing.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from goalkeeper.core.records import Record
 from goalkeeper.core.state import SessionState
 from goalkeeper.core.verdict import Stamp
 from goalkeeper.runtime.clock import Clock
 from goalkeeper.storage.journal import Journal, StampFile
+from goalkeeper.storage.paths import StatePaths, ensure_folder, session_id
 from goalkeeper.storage.schema import SchemaError, from_document, record_document, to_document
 from goalkeeper.storage.state_file import StateFile
 
@@ -28,12 +31,14 @@ class StateStore:
 
     def __init__(self, cwd: str, session_file: str | None, clock: Clock, warn: Callable[[str], None]) -> None:
         self._owner = session_file
+        self._paths = StatePaths(Path(cwd))
         self._clock = clock
         self._warn = warn
         self._file = StateFile(cwd, session_file, warn) if session_file else None
         self._journal = Journal(cwd, session_file, self._lesser) if session_file else None
         self._stamps = StampFile(cwd, session_file, self._lesser) if session_file else None
         self._held: list[str] = []
+        self._over = False
 
     def load(self) -> SessionState:
         """Return what is stored of the session, an empty state if there is nothing that can be read."""
@@ -51,11 +56,28 @@ class StateStore:
         """Save the state durably; the file goes away when goal and loop are both cleared."""
         if self._file and self._owner:
             document = to_document(state, self._owner, saved_at=self._clock.now())
+            self._over = document is None
             saved = self._file.delete() if document is None else self._file.save(document)
+            self.tidy()
             # One cause, one warning: what keeps the state from being saved keeps the journal from being written, too.
             for text in self._held if saved else ():
                 self._warn(text)
             self._held.clear()
+
+    def tidy(self) -> None:
+        """Remove what goes with the state, if that is gone; a look at the tree that was under way may bring it back."""
+        if self._over and self._owner:
+            shutil.rmtree(self._paths.trees_of(session_id(self._owner)), ignore_errors=True)
+
+    def trees(self) -> Path | None:
+        """Return the folder for the names behind fingerprints, which goes with the state; None if there can be none."""
+        if self._owner is None:
+            return None
+        try:
+            ensure_folder(self._paths)
+        except OSError:
+            return None  # told when the state is saved
+        return self._paths.trees_of(session_id(self._owner))
 
     def _lesser(self, text: str) -> None:
         """Hold a warning about journal or stamps until the next saving tells whether the state has the same trouble."""

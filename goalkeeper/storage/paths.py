@@ -55,6 +55,10 @@ class StatePaths:
         """The stamps of a session's results."""
         return self.folder / f"stamps-{session}.jsonl"
 
+    def trees_of(self, session: str) -> Path:
+        """The folder with the file names behind the fingerprints of a session's goal."""
+        return self.folder / f"trees-{session}"
+
 
 def ensure_folder(paths: StatePaths) -> None:
     """Create the state folder, private to the user and invisible to git; leave an existing one as it is.

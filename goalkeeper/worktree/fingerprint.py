@@ -25,11 +25,14 @@ class WorkTree:
     Args:
         cwd: a folder in the checkout.
         ignore: patterns to leave out, as lines of a .gitignore, besides `scan.LEFT_OUT`.
+        trees: a folder of ours that keeps the names behind each fingerprint for later processes; it is given up as soon
+            as it can't be used. None to forget them.
     """
 
-    def __init__(self, cwd: str | Path, ignore: Sequence[str] = ()) -> None:
+    def __init__(self, cwd: str | Path, ignore: Sequence[str] = (), trees: Path | None = None) -> None:
         self._cwd = Path(cwd)
         self._ignore = tuple(ignore)
+        self._trees = trees
         self._reason = ""
         self._scanner: TreeScanner | None = None
         self._folder: Path | None = None
@@ -57,7 +60,7 @@ class WorkTree:
     async def changed(self, old: str, new: str) -> tuple[str, ...]:
         """Return the names of the files that differ, relative to the checkout's top folder, sorted.
 
-        Empty for equal fingerprints, and when a fingerprint of another process names a tree that is not stored.
+        Empty for equal fingerprints, and when a fingerprint of another process names a tree that was not kept.
         """
         if old == new:
             return ()
@@ -86,7 +89,13 @@ class WorkTree:
     def _look(self) -> str | None:
         try:
             checkout = find_checkout(self._cwd)
-            tree = self._look_at(checkout)
+            try:
+                tree = self._look_at(checkout)
+            except (NoTreeError, OSError):
+                if self._trees is None:
+                    raise
+                self._trees = None  # that folder may be at fault: a full disk, or something that is no folder
+                tree = self._look_at(checkout)
         except (NoTreeError, OSError, subprocess.SubprocessError) as error:
             self._reason = str(error)
             return None
@@ -99,7 +108,9 @@ class WorkTree:
                 return self._scanner.scan()
             except (NoTreeError, OSError):
                 self._scanner = None  # the scratch index may be at fault: start anew, and let that look speak
-        self._scanner = TreeScanner(checkout, self._fresh_folder(), self._ignore)
+        if self._trees is not None:
+            self._trees.mkdir(exist_ok=True)
+        self._scanner = TreeScanner(checkout, self._fresh_folder(), self._ignore, self._trees)
         if self._scanner.ignores(self._cwd.resolve()):
             self._scanner = None
             raise NoTreeError(f"{self._cwd} is ignored by the checkout {checkout.root}")

@@ -123,6 +123,26 @@ def test_stamps_outlive_their_controller(scripted_model: Any, agent_env: Any, st
     assert rules(again.last("verdict")) == ["later_change"]
 
 
+def test_a_resumed_goal_still_says_which_tests_changed_since_it_was_set(
+    scripted_model: Any, agent_env: Any, start_goal: Any, project: Path
+) -> None:
+    (project / "test_a.py").write_text("assert work()\n")
+    runs = iter([bash("echo pass > test_a.py"), Text("Done."), bash(PASSING), Text("Done.")])
+    verdicts = iter([say_verdict("not_met", "Not yet.")])
+    model = scripted_model(
+        worker=lambda request: next(runs),
+        evaluator=lambda request: next(verdicts, None) or citing_result(PASSING)(request),
+    )
+    env = agent_env(model)
+    assert start_goal("it works", "--basis", "tool", "--max-runs", "1", env=env).wait() == 3
+    assert len(list((project / ".pi-goal").glob("trees-*"))) == 1
+    again = start_goal("resume", env=env)
+    assert again.wait() == 0
+    assert again.last("verdict")["changed"] == ["test_a.py (test)"]
+    assert "test_a.py [test]" in [r.text for r in model.requests if r.kind == "evaluator"][-1]
+    assert list((project / ".pi-goal").glob("trees-*")) == []
+
+
 def test_a_check_that_fails_is_the_guidance_and_the_evaluator_is_not_asked(
     scripted_model: Any, agent_env: Any, run_goal: Any
 ) -> None:

@@ -719,3 +719,34 @@ async def test_two_in_one_folder_do_not_disturb_each_other(repo: Path, tree: Wor
         assert one == two
     other.close()
     assert await look(tree) == one
+
+
+async def test_names_outlive_the_process_where_trees_are_kept(repo: Path, tmp_path: Path) -> None:
+    (repo / "untracked.txt").write_text("not in any commit\n")
+    kept = tmp_path / "trees"
+    first = WorkTree(repo, trees=kept)
+    before = await look(first)
+    first.close()
+    (repo / "src" / "b.py").write_text("x = 2\n")
+    second = WorkTree(repo, trees=kept)
+    now = await look(second)
+    assert await second.changed(before, now) == ("src/b.py",)
+    second.close()
+    forgetful = WorkTree(repo)
+    assert await forgetful.changed(before, await look(forgetful)) == ()
+    forgetful.close()
+
+
+@pytest.mark.parametrize("trouble", ["a file", "removed"])
+async def test_trees_that_can_not_be_kept_cost_no_fingerprint(repo: Path, tmp_path: Path, trouble: str) -> None:
+    kept = tmp_path / "trees"
+    if trouble == "a file":
+        kept.write_text("in the way")
+    work_tree = WorkTree(repo, trees=kept)
+    before = await look(work_tree)
+    if trouble == "removed":
+        shutil.rmtree(kept)
+    (repo / "a.txt").write_text("two\n")
+    assert await look(work_tree) != before
+    assert await look(work_tree) == await fresh_look(repo)
+    work_tree.close()
