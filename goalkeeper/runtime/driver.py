@@ -47,13 +47,23 @@ class Driver:
         store: saved to before any effect.
         tell: called with each record, in order, before the effects that follow it.
         clock: for the time in heartbeat events.
+        heartbeat: seconds between two of them.
     """
 
-    def __init__(self, state: SessionState, store: Store, tell: Callable[[Record], None], clock: Clock) -> None:
+    def __init__(
+        self,
+        state: SessionState,
+        store: Store,
+        tell: Callable[[Record], None],
+        clock: Clock,
+        *,
+        heartbeat: float = HEARTBEAT,
+    ) -> None:
         self.state = state
         self._store = store
         self._tell = tell
         self._clock = clock
+        self._heartbeat = heartbeat
         self._inbox: asyncio.Queue[tuple[Event | BaseException, asyncio.Future[Transition] | None]] = asyncio.Queue()
         self._over = False
 
@@ -127,7 +137,7 @@ class Driver:
 
     async def _beat(self) -> None:
         while True:
-            await asyncio.sleep(HEARTBEAT)
+            await asyncio.sleep(self._heartbeat)
             self.post(TimePassed(at=self._clock.now(), awake=self._clock.awake()))
 
 

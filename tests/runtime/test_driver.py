@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from goalkeeper.core.effects import Effect
 from goalkeeper.core.events import GoalSet, MessageSent, ResumeRequested, TimePassed
 from goalkeeper.core.machine import IllegalCommand
 from goalkeeper.core.records import Record
-from goalkeeper.core.state import SessionState
+from goalkeeper.core.state import GoalState, SessionState
+from goalkeeper.core.verdict import Terms
 from goalkeeper.errors import PeerError
 from goalkeeper.runtime.clock import SystemClock
 from goalkeeper.runtime.driver import Driver, durable
@@ -80,6 +82,25 @@ def test_the_heartbeat_saves_the_time_that_was_spent() -> None:
     driver.begin(TimePassed(at=9_001, awake=10.0), log)
     assert log.states[-1].goal is not None
     assert log.states[-1].goal.seconds == 9.0
+
+
+@pytest.mark.parametrize("change", [{"turns": 1}, {"unknowns": 1}, {"stage": "evaluating"}, {"terms": Terms("tool")}])
+def test_what_a_crash_must_not_lose_is_saved_at_once(change: dict[str, Any]) -> None:
+    before = SessionState(goal=GoalState("g", "it works", 1, stage="running"))
+    assert before.goal is not None
+    assert durable(before) != durable(replace(before, goal=replace(before.goal, **change)))
+
+
+def test_another_question_to_the_evaluator_is_saved_at_once() -> None:
+    asked = [SessionState(goal=GoalState("g", "it works", 1, stage="evaluating", awaited=number)) for number in (1, 2)]
+    assert durable(asked[0]) != durable(asked[1])
+
+
+async def test_the_heart_beats_while_nothing_happens() -> None:
+    log = Log()
+    driver = Driver(SessionState(goal=GoalState("g", "it works", 1)), log, log.tell, SystemClock(), heartbeat=0.01)
+    await asyncio.wait_for(driver.run(log, lambda state: len(log.states) >= 2), 10)
+    assert log.states[-1].goal is not None
 
 
 async def test_an_illegal_command_is_refused_to_its_asker_alone() -> None:

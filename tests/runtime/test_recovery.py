@@ -40,6 +40,8 @@ BEFORE = Entry("before", "assistant", 90, "old", stop_reason="stop")
         ((BEFORE, user("it works"), answer("stop")), "finished"),
         ((BEFORE, user("it works"), CALL, RESULT, answer("length")), "finished"),
         ((user("it works", 80), answer("stop"), BEFORE, user("it works"), CALL), "interrupted"),
+        ((BEFORE, user("it works"), answer("stop", *CALL.calls)), "interrupted"),
+        ((BEFORE, user("it works"), answer("stop"), user("it works")), "interrupted"),
     ],
 )
 def test_the_session_tells_what_became_of_the_message(entries: tuple[Entry, ...], run: str) -> None:
