@@ -210,7 +210,7 @@ def run_ended(state: SessionState, event: RunEnded) -> Transition:
             goal,
             turns=goal.turns + 1,
             results_changed=event.digest not in ("", goal.results_digest),
-            results_digest=event.digest,
+            results_digest=event.digest or goal.results_digest,  # talk does not make an old result new again
         )
     state = replace(state, goal=goal, busy=False, leaf=event.leaf)
     record = RunSettledRecord(

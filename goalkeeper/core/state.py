@@ -100,7 +100,7 @@ class GoalState:
         seconds: awake and attached seconds in this budget.
         unknowns: unknown verdicts in a row.
         still: runs in a row that changed neither the work tree nor the tool results.
-        results_digest: digest of the last run's tool results.
+        results_digest: digest of the tool results of the last run that had any.
         results_changed: the last run's tool results differ from the run's before.
         last_tree: the fingerprint that the last comparison saw.
         awaited: id of the effect whose result the goal waits for.
