@@ -66,12 +66,22 @@ async def test_what_counts_as_proof_is_asked_once_more_when_the_first_answer_was
     assert (await running.until("verdict")).verdict == "not_met"
 
 
-async def test_the_end_waits_for_an_abort_that_was_ordered(stage: Any) -> None:
+async def test_the_end_waits_for_an_abort_that_was_ordered(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     running = await stage([ScriptedRun(held=True)])
+    ended = []
+
+    async def slow() -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        ended.append("abort")
+
+    monkeypatch.setattr(running.worker, "abort", slow)
     await running.set_goal()
+    await running.until("run_started")
     await running.interrupt()
+    assert ended == []
     await running.handlers.finish()
-    assert running.worker.aborts == 1
+    assert ended == ["abort"]
 
 
 async def test_an_abort_of_a_worker_that_is_gone_is_no_fault(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
