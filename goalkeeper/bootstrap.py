@@ -238,6 +238,7 @@ class Controller:
             clock=self._clock,
             post=driver.post,
             tell=self._tell,
+            goal=lambda: driver.state.goal.id if driver.state.goal else "",
             leaf=getattr(event, "leaf", None),
         )
         watching = asyncio.create_task(watcher.run())

@@ -42,6 +42,7 @@ class Watcher:
         clock: for the times in events.
         post: where events go.
         tell: where records go.
+        goal: says the id of the goal that is set now, empty for none.
         leaf: the session's leaf when watching begins.
     """
 
@@ -53,6 +54,7 @@ class Watcher:
         clock: Clock,
         post: Callable[[events.Event], None],
         tell: Callable[[records.Record], None],
+        goal: Callable[[], str],
         leaf: str | None,
     ) -> None:
         self._worker = worker
@@ -60,9 +62,11 @@ class Watcher:
         self._clock = clock
         self._post = post
         self._tell = tell
+        self._goal = goal
         self._leaf = leaf
         self._began = clock.now()
-        self._summaries: dict[str, str] = {}
+        self._calls: dict[str, tuple[str, str]] = {}
+        """Goal and summary of each call under way: its end may come after the goal was cleared."""
 
     async def run(self) -> None:
         """Watch until the worker is closed or has exited."""
@@ -115,17 +119,23 @@ class Watcher:
         at = self._clock.now()
         if isinstance(event, ports.ToolStarted):
             self._stamper.tool_started(event.call_id, event.name)
-            summary = self._summaries[event.call_id] = one_line(event.summary, SUMMARY_WIDTH)
-            self._tell(records.ToolUsed(at=at, status="started", call=event.call_id, name=event.name, summary=summary))
+            goal, summary = self._calls[event.call_id] = self._goal(), one_line(event.summary, SUMMARY_WIDTH)
+            self._tell(
+                records.ToolUsed(
+                    at=at, goal=goal, status="started", call=event.call_id, name=event.name, summary=summary
+                )
+            )
             return
+        goal, summary = self._calls.pop(event.call_id, (self._goal(), ""))
         self._stamper.tool_ended(event.call_id, event.name, event.exit_code)
         self._tell(
             records.ToolUsed(
                 at=at,
+                goal=goal,
                 status="ended",
                 call=event.call_id,
                 name=event.name,
-                summary=self._summaries.pop(event.call_id, ""),
+                summary=summary,
                 is_error=event.is_error,
                 exit_code=event.exit_code,
             )

@@ -73,7 +73,13 @@ class Stage:
             fail=self.driver.fail,
         )
         watcher = Watcher(
-            self.worker, self.stamper, clock=self.clock, post=self.driver.post, tell=self._tell, leaf=None
+            self.worker,
+            self.stamper,
+            clock=self.clock,
+            post=self.driver.post,
+            tell=self._tell,
+            goal=lambda: self.driver.state.goal.id if self.driver.state.goal else "",
+            leaf=None,
         )
         self._tasks = [
             asyncio.create_task(watcher.run()),
