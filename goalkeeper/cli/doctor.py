@@ -34,7 +34,7 @@ PI_SECONDS = 30.0
 TOOL_SECONDS = 20.0
 
 _BARE = ("--no-tools", "--no-extensions", "--no-skills", "--no-prompt-templates", "--no-context-files", "--no-approve")
-_LOGIN = "Log in with `pi` and /login, set the provider's API key, or name a model behind --: goal ... -- --model NAME"
+_LOGIN = "Log in: run `{pi}`, then /login. Or set the provider's API key, or name a model: goal ... -- --model NAME"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +146,17 @@ async def _model(pi: PiCommand | None, cwd: Path) -> list[Line]:
             Line("model", "problem", "can't be known without pi"),
             Line("key", "problem", "can't be known without pi"),
         ]
+    login = _LOGIN.format(pi=pi.typed())
     try:
         model = await _default_model(pi, cwd)
     except GoalkeeperError as error:
-        return [Line("model", "problem", error.message, error.hint or _LOGIN)]
+        return [Line("model", "problem", error.message, error.hint or login)]
     named = Line("model", "ok", f"{model.provider}/{model.model_id}")
     status = await check_auth(pi, model.provider)
     if status.ready is None:
         return [named, Line("key", "note", f"not known: {status.reason}")]
     if not status.ready:
-        return [named, Line("key", "problem", f"pi has none for {model.provider} ({status.reason})", _LOGIN)]
+        return [named, Line("key", "problem", f"pi has none for {model.provider} ({status.reason})", login)]
     return [named, Line("key", "ok", f"pi has one for {model.provider}")]
 
 
@@ -166,7 +167,7 @@ async def _default_model(pi: PiCommand, cwd: Path) -> ModelInfo:
     finally:
         await worker.close()
     if info.model is None:
-        raise PeerError("pi has no model.", _LOGIN)
+        raise PeerError("pi has no model.")
     return info.model
 
 

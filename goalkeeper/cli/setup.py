@@ -21,5 +21,6 @@ def run_setup() -> int:
     pi = install_pi()
     print(f"pi {pi.version} is ready ({' '.join(pi.argv)}).")
     print(f"It runs with Node {pi.node_version}." if pi.node_version else "It brings its own runtime.")
+    print(f"If pi has no model yet, log in: run `{pi.typed()}`, then /login.")
     print("It is used when there is no other pi on PATH, and GOALKEEPER_PI is not set.")
     return ExitCode.MET

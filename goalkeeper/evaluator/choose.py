@@ -66,7 +66,9 @@ def _pi_names(model: str | None, session_model: ModelInfo | None) -> tuple[str, 
 async def _key(pi: PiCommand, provider: str) -> str:
     key = await resolve_api_key(pi, provider)
     if key is None and (await check_auth(pi, provider)).ready is False:
-        raise PrerequisiteError(f"pi has no key for {provider}.", "Log in with `pi` and /login, or set its API key.")
+        raise PrerequisiteError(
+            f"pi has no key for {provider}.", f"Log in: run `{pi.typed()}`, then /login. Or set its API key."
+        )
     return key or ""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -51,6 +52,18 @@ class PiCommand:
         if self.env_path_prefix:
             env["PATH"] = os.pathsep.join(part for part in (self.env_path_prefix, env.get("PATH", "")) if part)
         return env
+
+    def typed(self, env: Mapping[str, str] | None = None) -> str:
+        """Return what a person types to run it: "pi" where PATH leads to it and to its Node, else the whole command.
+
+        Args:
+            env: environment to look at, this process's own by default.
+        """
+        path = (os.environ if env is None else env).get("PATH", os.defpath)
+        names = ("pi",) if len(self.argv) == 1 else ("node", "pi")
+        found = [shutil.which(name, path=path) for name in names]
+        same = all(a and os.path.realpath(a) == os.path.realpath(b) for a, b in zip(found, self.argv, strict=False))
+        return "pi" if same else shlex.join(self.argv)
 
 
 def data_folder(env: Mapping[str, str]) -> Path:

@@ -107,7 +107,8 @@ class PiWorker:
         if not isinstance(model, dict) or (model.get("provider"), model.get("id")) == ("unknown", "unknown"):
             raise PrerequisiteError(
                 "pi has no model to work with.",
-                "Log in with `pi` and /login, or name one of its models behind `--`, e.g. -- --model PROVIDER/ID.",
+                f"Log in: run `{self._config.pi.typed()}`, then /login. "
+                "Or name one of its models behind `--`, e.g. -- --model PROVIDER/ID.",
             )
         file = state.get("sessionFile")
         return WorkerInfo(

@@ -86,6 +86,19 @@ def test_a_node_on_the_path_that_is_too_old_gives_way_to_one_in_the_data_folder(
     assert find_pi(env(tmp_path, pi.parent, old), runner=Runner(node="v22.19.0\n")).node_version == "22.19.0"
 
 
+def test_what_a_person_types_is_pi_only_where_that_reaches_pi_and_its_node(tmp_path: Path) -> None:
+    data = tmp_path / "home" / ".local" / "share" / "goalkeeper" / "pi"
+    script = package(data, PACKAGE, PINNED_PI, "pi")
+    node = package(data, "node", PINNED_NODE, "node")
+    nowhere, here = env(tmp_path), env(tmp_path, script.parent)
+    found = find_pi(nowhere)
+    assert found.typed(nowhere) == f"{node} {script.resolve()}"
+    assert found.typed(here) == "pi"
+    older = tmp_path / "old" / "node_modules" / ".bin"
+    package(tmp_path / "old", "node", "20.0.0", "node")
+    assert found.typed(env(tmp_path, older, script.parent)) == f"{node} {script.resolve()}"
+
+
 def test_a_pi_below_the_minimum_is_refused_by_name(tmp_path: Path) -> None:
     old = package(tmp_path / "a", PACKAGE, "0.80.3", "pi")
     package(tmp_path / "a", "node", "24.1.0", "node")
