@@ -93,9 +93,9 @@ def _ended(record: Mapping[str, Any]) -> str:
 _TOLD: Final = {
     "session": lambda r: f"pi {r['pi']} · {r['model']} · {r['session_file']}",
     "goal_set": lambda r: f"{r['condition']} · at most {_limits(r['limits'])}",
-    "terms": lambda r: f"basis {r['terms']['basis']} {' '.join(r['terms']['proofs'])}",
+    "terms": lambda r: " · ".join([f"basis {r['terms']['basis']}", *(f"proof: {p}" for p in r["terms"]["proofs"])]),
     "run_started": lambda r: f"{r['run']}/{r['max_runs']} · {words.MESSAGES.get(r['message'], r['message'])}",
-    "run_settled": lambda r: f"{r['run']}/{r['max_runs']} {_ended(r)} · {words.duration(r['seconds'])}",
+    "run_settled": lambda r: f"{r['run']}/{r['max_runs']} {_ended(r)} · {words.duration(r['seconds'])} in all",
     "check": lambda r: f"{r['command']} · {_exit(r['exit_code'])}",
     "verdict": lambda r: f"{words.VERDICTS.get(r['verdict'], r['verdict'])} · {_verdict(r)}",
     "evaluator_failed": lambda r: f"{words.FAILURES.get(r['kind'], r['kind'])} · {_verdict(r)}",

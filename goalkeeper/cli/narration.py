@@ -29,7 +29,8 @@ class Narrator:
     """Tells the records of one controller; remembers what later ones need of earlier ones."""
 
     def __init__(self) -> None:
-        self._began: dict[str, int] = {}
+        self._calls_began: dict[str, int] = {}
+        self._run_began: int | None = None
         self._changed: tuple[str, ...] = ()
         self._kept = True
 
@@ -60,13 +61,14 @@ class Narrator:
         yield Line(f"counts as proof: {what}{proofs} (settled by {terms.settled_by})", style="dim", indent=2)
 
     def _run(self, record: records.RunStart) -> Iterable[Line]:
+        self._run_began = record.at
         yield Line(f"run {record.run}/{record.max_runs} · {words.MESSAGES[record.message]}", "──", "head", one_row=True)
 
     def _tool(self, record: records.ToolUsed) -> Iterable[Line]:
         if record.status == "started":
-            self._began[record.call] = record.at
+            self._calls_began[record.call] = record.at
             return
-        began = self._began.pop(record.call, None)
+        began = self._calls_began.pop(record.call, None)
         tail = " · failed" if record.is_error else ""
         tail += "" if record.exit_code is None else f" · exit {record.exit_code}"
         tail += "" if began is None else f" · {words.duration((record.at - began) / 1000)}"
@@ -74,7 +76,10 @@ class Narrator:
 
     def _settled(self, record: records.RunSettledRecord) -> Iterable[Line]:
         number = f"run {record.run}/{record.max_runs}"
-        spent = f"{words.duration(record.seconds)} · {_spending(record.usage)}"
+        # The record's own seconds are those of the whole budget; a run that a dead controller began has no beginning.
+        took = "" if self._run_began is None else f"{words.duration((record.at - self._run_began) / 1000)} · "
+        self._run_began = None
+        spent = f"{took}{_spending(record.usage)}"
         if record.error is not None:
             yield Line(f"the run failed · {spent}", FAILED, "bad", indent=2, one_row=True)
             yield Line(record.error, indent=4, quote=True)

@@ -85,8 +85,8 @@ def tokens(number: int) -> str:
 
 
 def spending(number: int, usd: float | None) -> str:
-    """Return tokens and price together, "nothing" where nothing was used."""
-    return "nothing" if not number and not usd and usd is not None else f"{tokens(number)} · {cost(usd)}"
+    """Return tokens and price together, "no tokens" where none were used."""
+    return "no tokens" if not number and not usd and usd is not None else f"{tokens(number)} · {cost(usd)}"
 
 
 def budget(max_runs: int, max_seconds: float, max_cost: float | None) -> str:

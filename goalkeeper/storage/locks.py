@@ -203,5 +203,5 @@ def _held(session_file: str | Path, info: HolderInfo) -> SessionHeldError:
     since = f", since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(info.started))}" if info.started else ""
     return SessionHeldError(
         f"Session {session_file} is controlled by {who}{command}{since}.",
-        "Steer it from any terminal with `goal`, `goal clear` or `loop stop`; nothing was changed.",
+        "Steer it from any terminal with `goal` or `goal clear`; nothing was changed.",
     )

@@ -126,6 +126,14 @@ def test_a_session_of_memory_only_promises_no_resume() -> None:
     assert "goal resume" not in text
 
 
+def test_a_run_shows_its_own_duration_and_not_that_of_all_runs() -> None:
+    began = r.RunStart(at=60_000, run=2, max_runs=10, message="guidance")
+    ended = r.RunSettledRecord(at=62_500, run=2, max_runs=10, aborted=False, error=None, usage=SPENT, seconds=70)
+    assert "run 2/10 ended · 2.5s · " in said(began, ended)
+    assert "run 2/10 ended · " in said(ended)
+    assert "1m 10s" not in said(ended)
+
+
 def test_a_failed_and_an_aborted_run_say_so() -> None:
     settled = EVERY[5]
     assert isinstance(settled, r.RunSettledRecord)

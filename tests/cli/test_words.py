@@ -45,7 +45,7 @@ def test_an_unknown_cost_is_never_zero(usd: float | None, text: str) -> None:
 @pytest.mark.parametrize(
     ("number", "usd", "text"),
     [
-        (0, 0.0, "nothing"),
+        (0, 0.0, "no tokens"),
         (0, None, "0 tokens · cost unknown"),
         (1, None, "1 token · cost unknown"),
         (999, 0.5, "999 tokens · $0.5000"),
