@@ -70,26 +70,44 @@ def seconds(text: str) -> float:
 @app.command()
 def goal(
     ctx: typer.Context,
-    words: Annotated[list[str] | None, typer.Argument(metavar="[CONDITION | WORD]", show_default=False)] = None,
-    condition: Annotated[str | None, typer.Option(help="The condition, for one that starts with a dash.")] = None,
-    condition_file: Annotated[str | None, typer.Option(help="Read the condition from a file, - for stdin.")] = None,
-    check: Annotated[list[str] | None, typer.Option(help="A command that must exit 0; repeatable.")] = None,
-    proof: Annotated[list[str] | None, typer.Option(help="A command whose result proves it; repeatable.")] = None,
-    basis: Annotated[str | None, typer.Option(help="tool or answer; else the evaluator settles it.")] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="Files that may change after the proof; a glob.")] = None,
-    max_runs: Annotated[int | None, typer.Option(parser=whole_number, help="Completed runs [10].")] = None,
-    max_minutes: Annotated[float | None, typer.Option(parser=number, help="Awake minutes [30].")] = None,
-    max_cost: Annotated[float | None, typer.Option(parser=number, help="USD of worker and evaluator.")] = None,
-    run_timeout: Annotated[float | None, typer.Option(parser=seconds, help="Abort a run after this long.")] = None,
-    evaluator: Annotated[str, typer.Option(help="litellm, pi or checks.")] = "litellm",
-    model: Annotated[str | None, typer.Option(help="The evaluator's model.", envvar="GOALKEEPER_MODEL")] = None,
-    session: Annotated[str | None, typer.Option(help="A session's path or id.")] = None,
+    words: Annotated[list[str] | None, typer.Argument(metavar="CONDITION | WORD", hidden=True)] = None,
+    condition: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The condition, for one that starts with a dash.")
+    ] = None,
+    condition_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Read the condition from a file, - for stdin.")
+    ] = None,
+    check: Annotated[
+        list[str] | None, typer.Option(metavar="CMD", help="A command that must exit 0; repeatable.")
+    ] = None,
+    proof: Annotated[
+        list[str] | None, typer.Option(metavar="CMD", help="A command whose result proves it; repeatable.")
+    ] = None,
+    basis: Annotated[
+        str | None, typer.Option(metavar="WORD", help="tool or answer; else the evaluator settles it.")
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="GLOB", help="Files that may change after the proof; repeatable.")
+    ] = None,
+    max_runs: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="Completed runs [10].")] = None,
+    max_minutes: Annotated[float | None, typer.Option(parser=number, metavar="N", help="Awake minutes [30].")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(parser=number, metavar="USD", help="Of worker and evaluator together [no limit].")
+    ] = None,
+    run_timeout: Annotated[
+        float | None, typer.Option(parser=seconds, metavar="TIME", help="Abort a run after e.g. 90s, 10m or 2h.")
+    ] = None,
+    evaluator: Annotated[str, typer.Option(metavar="WORD", help="litellm, pi or checks.")] = "litellm",
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="The evaluator's model.", envvar="GOALKEEPER_MODEL")
+    ] = None,
+    session: Annotated[str | None, typer.Option(metavar="PATH|ID", help="A session's path or id.")] = None,
     continue_: Annotated[bool, typer.Option("-c", "--continue", help="The folder's latest session.")] = False,
     no_session: Annotated[bool, typer.Option("--no-session", help="Keep nothing.")] = False,
-    cwd: Annotated[str, typer.Option("-C", "--cwd", help="The folder to work in.")] = ".",
+    cwd: Annotated[str, typer.Option("-C", "--cwd", metavar="DIR", help="The folder to work in.")] = ".",
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Only the outcome.")] = False,
-    since: Annotated[str | None, typer.Option(help="With log: how far back, e.g. 24h.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="With log: how far back, e.g. 24h.")] = None,
 ) -> None:
     """Keep pi working until cited, checked evidence shows that CONDITION is met, or pause.
 

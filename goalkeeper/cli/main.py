@@ -35,17 +35,21 @@ def goalkeeper(
 @app.command()
 def evaluate(
     session: Annotated[Path, typer.Argument(metavar="SESSION.jsonl", help="A session file of pi.")],
-    condition: Annotated[str, typer.Argument(help="What must be true.")],
+    condition: Annotated[str, typer.Argument(metavar="CONDITION", help="What must be true.")],
     basis: Annotated[
         Literal["tool", "answer"] | None, typer.Option(help="What counts as proof; else the evaluator settles it.")
     ] = None,
-    proof: Annotated[list[str] | None, typer.Option(help="A command named as proof; repeatable.")] = None,
+    proof: Annotated[
+        list[str] | None, typer.Option(metavar="CMD", help="A command named as proof; repeatable.")
+    ] = None,
     evaluator: Annotated[Literal["litellm", "pi"], typer.Option(help="Who is asked.")] = "litellm",
     model: Annotated[
-        str | None, typer.Option(help="The evaluator's model; else GOALKEEPER_MODEL, else the session's own.")
+        str | None,
+        typer.Option(metavar="MODEL", help="The evaluator's model; else GOALKEEPER_MODEL, else the session's own."),
     ] = None,
     goal_entry: Annotated[
-        str | None, typer.Option(help="Id of the entry that set the goal; else the last message with its words.")
+        str | None,
+        typer.Option(metavar="ID", help="Id of the entry that set the goal; else the last message with its words."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> int:
@@ -69,7 +73,7 @@ def evaluate(
 
 @app.command()
 def doctor(
-    cwd: Annotated[Path, typer.Option("-C", "--cwd", help="The folder to look at.")] = Path(),
+    cwd: Annotated[Path, typer.Option("-C", "--cwd", metavar="DIR", help="The folder to look at.")] = Path(),
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> int:
     """Check what `goal` needs on this machine and in this folder; each problem comes with its fix."""

@@ -33,6 +33,13 @@ def test_the_options_table_is_complete_and_names_nothing_else(capsys: pytest.Cap
     assert known - named <= {"--since", "--continue", "--cwd"}  # of `goal log`; named by their short forms
 
 
+def test_help_names_values_as_people_do_and_not_the_types_of_python(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_goal(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "--run-timeout TIME" in shown
+    assert "<" not in shown and "[[" not in shown
+
+
 def test_every_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     listed = re.findall(r"^  ([a-z]+) {2,}", capsys.readouterr().out.partition("Commands:")[2], re.MULTILINE)
