@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 import pytest
 from e2e.support import BOUND, session_entries, user_texts
 
-from goalkeeper.storage.holder import read_note
-from goalkeeper.storage.paths import controller_lock
+from goalkeeper.storage.holder import is_held, read_note
+from goalkeeper.storage.paths import controller_lock, worker_lock_path
 from goalkeeper.testing.model_steps import Hold, Text
 
 pytestmark = pytest.mark.real_pi
@@ -26,12 +27,16 @@ def test_a_pi_that_does_not_follow_its_controller_is_ended_before_the_session_is
     goal = start_goal("it works", *CHECKED, env=env)
     session = goal.wait_for("session")
     model.wait_held(timeout=BOUND)
-    pi = read_note(controller_lock(session["session_file"])).note["pi"]
-    os.kill(pi, signal.SIGSTOP)
-    goal.kill()
-    os.kill(pi, 0)
-    resumed = run_goal("resume", env=env)
-    assert resumed.process.returncode == 0, resumed.stderr
-    with pytest.raises(ProcessLookupError):
-        os.kill(pi, 0)
+    note = read_note(controller_lock(session["session_file"])).note
+    lock = worker_lock_path(note["worker"])
+    os.kill(note["pi"], signal.SIGSTOP)
+    try:
+        goal.kill()
+        assert is_held(lock)
+        resumed = run_goal("resume", env=env)
+        assert resumed.process.returncode == 0, resumed.stderr
+        assert not is_held(lock)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(note["pi"], signal.SIGKILL)
     assert user_texts(session_entries(session)).count("it works") == 1
