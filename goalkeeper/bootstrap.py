@@ -22,7 +22,7 @@ from goalkeeper.core.events import ClearRequested, Event, GoalSet, Interrupted, 
 from goalkeeper.core.limits import Usage
 from goalkeeper.core.machine import Transition, step
 from goalkeeper.core.records import Cleared, Notice, Record, SessionOpened
-from goalkeeper.core.state import EvaluatorName, SessionState
+from goalkeeper.core.state import EvaluatorName, GoalState, SessionState
 from goalkeeper.errors import PeerError, PrerequisiteError, UsageError
 from goalkeeper.evaluator.choose import open_evaluator
 from goalkeeper.evidence.transcript import Transcript
@@ -174,6 +174,7 @@ class Controller:
         goal = self.state.goal
         if goal is None:
             raise UsageError("No goal is set in this session.", "See `goal` for the goals of this folder.")
+        self._check_seal(goal)
 
         async def begin() -> Event:
             transcript = await self._worker.transcript(TRANSCRIPT_CHARACTERS)
@@ -195,6 +196,19 @@ class Controller:
         evaluator = renewal.evaluator or goal.evaluator
         model = renewal.model or (goal.model if evaluator == goal.evaluator else None)
         return await self._run(begin, evaluator, model, goal.ignore)
+
+    def _check_seal(self, goal: GoalState) -> None:
+        """Refuse a goal that somebody changed in the state file; the worker can write there."""
+        finding = self._store.seal_of(goal)
+        if finding == "broken":
+            raise UsageError(
+                "The stored goal is not the one that was set: its condition, checks, proofs or limits were changed.",
+                "Look at it with `goal --json`, clear it with `goal clear`, and set it again.",
+            )
+        settled = (*goal.checks, *(goal.terms.proofs if goal.terms else ()))
+        if finding == "none" and settled:
+            listed = ", ".join(f"`{command}`" for command in settled)
+            self._warn(f"No seal tells whether this is still what was settled for the goal: {listed}")
 
     async def _usage_since(self, entry_id: str | None) -> Usage:
         try:

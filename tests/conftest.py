@@ -48,6 +48,12 @@ def _executable(variable: str, *, on_path: bool) -> Path:
     return Path(named).absolute()
 
 
+@pytest.fixture(autouse=True)
+def own_state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what the product stores for its user out of the home of whoever runs the tests."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state-home"))
+
+
 @pytest.fixture(scope="session")
 def pi() -> Path:
     """The pi executable that the product supports best; the test fails if there is none."""

@@ -40,10 +40,13 @@ def evidence_digest_of_run(entries: Iterable[Entry]) -> str:
         entries: the entries of one run.
     """
     digest = hashlib.sha256()
+    entries = tuple(entries)
+    # Outside a git checkout nothing else tells one edit from another: both answer that it succeeded.
+    edits = {call.call_id: call.arguments for entry in entries for call in entry.calls if call.path is not None}
     results = [entry for entry in entries if entry.kind in ("tool_result", "shell") and not entry.excluded]
     for entry in results:
         state = f"{entry.kind} {entry.tool_name} {entry.is_error} {entry.exit_code} {entry.cancelled}"
-        for text in (state, fold(entry.command or ""), _steady(entry.text)):
+        for text in (state, fold(entry.command or edits.get(entry.call_id or "", "")), _steady(entry.text)):
             digest.update(text.encode())
             digest.update(b"\0")
     return digest.hexdigest() if results else ""

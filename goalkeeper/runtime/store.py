@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from goalkeeper.core.records import Record
-from goalkeeper.core.state import SessionState
+from goalkeeper.core.state import GoalState, SessionState
 from goalkeeper.core.verdict import Stamp
 from goalkeeper.runtime.clock import Clock
 from goalkeeper.storage.journal import Journal, StampFile
 from goalkeeper.storage.paths import StatePaths, ensure_folder, session_id
 from goalkeeper.storage.schema import SchemaError, from_document, record_document, to_document
+from goalkeeper.storage.seal import Finding, Seal
 from goalkeeper.storage.state_file import StateFile
 
 
@@ -37,6 +38,7 @@ class StateStore:
         self._file = StateFile(cwd, session_file, warn) if session_file else None
         self._journal = Journal(cwd, session_file, self._lesser) if session_file else None
         self._stamps = StampFile(cwd, session_file, self._lesser) if session_file else None
+        self._seal = Seal(session_file) if session_file else None
         self._held: list[str] = []
         self._over = False
 
@@ -57,12 +59,18 @@ class StateStore:
         if self._file and self._owner:
             document = to_document(state, self._owner, saved_at=self._clock.now())
             self._over = document is None
+            if self._seal:
+                self._seal.put(state.goal)
             saved = self._file.delete() if document is None else self._file.save(document)
             self.tidy()
             # One cause, one warning: what keeps the state from being saved keeps the journal from being written, too.
             for text in self._held if saved else ():
                 self._warn(text)
             self._held.clear()
+
+    def seal_of(self, goal: GoalState) -> Finding:
+        """Say whether a loaded goal is as it was saved; see `goalkeeper.storage.seal`."""
+        return self._seal.check(goal) if self._seal else "intact"
 
     def tidy(self) -> None:
         """Remove what goes with the state, if that is gone; a look at the tree that was under way may bring it back."""
@@ -86,7 +94,10 @@ class StateStore:
     def journal(self, record: Record) -> None:
         """Append a record to the journal; single tool calls are shown, not kept."""
         if self._journal and record.event != "tool":
-            self._journal.append(record_document(record))
+            document = record_document(record)
+            for cited in document.get("evidence", ()):
+                cited.pop("command", None)  # the session holds it; the journal holds no text of the transcript
+            self._journal.append(document)
 
     def stamps(self) -> Mapping[str, Stamp]:
         """Return the stamps that were made in this session so far."""

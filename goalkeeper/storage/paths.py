@@ -68,7 +68,8 @@ def ensure_folder(paths: StatePaths) -> None:
     """
     if paths.folder.is_dir():
         return
-    paths.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Without its parents: a project that was moved or deleted meanwhile must not come back as an empty folder.
+    paths.folder.mkdir(mode=0o700, exist_ok=True)
     # Advisory: without it the folder merely shows up in the user's git status.
     with contextlib.suppress(OSError):
         (paths.folder / ".gitignore").write_text("*\n")

@@ -77,6 +77,11 @@ def from_document(document: Document) -> SessionState:
         raise SchemaError(f"a field can't be read ({error})") from error
 
 
+def goal_fields(goal: GoalState) -> Document:
+    """Return all fields of a goal as JSON values."""
+    return dict(_GOAL.dump_python(goal, mode="json"))
+
+
 def _goal_document(goal: GoalState) -> Document:
     last = goal.last_verdict
     document: Document = {
@@ -84,7 +89,7 @@ def _goal_document(goal: GoalState) -> Document:
         "startedAt": goal.started_at,
         "turns": goal.turns,
         "unknowns": goal.unknowns,
-        "goalkeeper": _GOAL.dump_python(goal, mode="json"),
+        "goalkeeper": goal_fields(goal),
     }
     if last:
         document |= {

@@ -402,3 +402,25 @@ def test_two_new_goals_in_one_folder_do_not_touch_each_other(
         assert len(texts) == 2
         assert f"The {word} fails." in texts[1]
     assert len(list((project / ".pi-goal").glob("state*.json"))) == 2
+
+
+def test_a_goal_that_was_changed_in_its_state_file_is_not_resumed(
+    scripted_model: Any, agent_env: Any, run_goal: Any, project: Path
+) -> None:
+    model = scripted_model(worker=[Text("Hm.")], evaluator=[say_verdict("not_met")])
+    env = agent_env(model)
+    run_goal("it works", "--basis", "tool", "--check", "false", "--max-runs", "1", env=env)
+    path = project / ".pi-goal" / "state.json"
+    document = json.loads(path.read_text())
+    document["goal"]["goalkeeper"]["checks"] = ["true"]
+    path.write_text(json.dumps(document))
+    asked = len(model.requests)
+    refused = run_goal("resume", env=env)
+    assert refused.process.returncode == 2
+    assert "not the one that was set" in refused.stderr
+    assert len(model.requests) == asked
+    document["goal"]["goalkeeper"]["checks"] = ["false"]
+    path.write_text(json.dumps(document))
+    resumed = run_goal("resume", env=env)
+    assert resumed.last("paused")["why"] in ("max_runs", "no_progress")
+    assert resumed.names().count("resumed") == 1
