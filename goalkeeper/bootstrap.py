@@ -40,6 +40,7 @@ from goalkeeper.runtime.recovery import trace_run
 from goalkeeper.runtime.store import StateStore
 from goalkeeper.runtime.watch import Watcher
 from goalkeeper.storage.locks import SessionLock, drop_worker_lock, hold_session, worker_lock
+from goalkeeper.storage.paths import session_files
 from goalkeeper.workers.pi_worker import PiWorker, PiWorkerConfig
 from goalkeeper.worktree.fingerprint import WorkTree
 from goalkeeper.worktree.stamps import Stamper
@@ -223,7 +224,7 @@ class Controller:
     async def _run(
         self, begin: Callable[[], Any], evaluator: EvaluatorName, model: str | None, ignore: tuple[str, ...]
     ) -> SessionState:
-        self._tree = WorkTree(self.info.cwd, ignore, self._store.trees())
+        self._tree = WorkTree(self.info.cwd, ignore, self._store.trees(), session_files(self.info.session_file))
         self._stack.callback(self._store.tidy)
         self._stack.callback(self._tree.close)
         stamper = Stamper(self._tree, known=self._store.stamps(), made=self._store.add_stamp)
@@ -263,7 +264,8 @@ class Controller:
             with self._signals(driver):
                 driver.begin(event, handlers)
                 self.state = await driver.run(handlers, _Ended(self._clock.awake))
-                await asyncio.wait_for(handlers.finish(), IDLE_PATIENCE)
+                with contextlib.suppress(TimeoutError):  # a pi that does not answer is ended, with all it started
+                    await asyncio.wait_for(handlers.finish(), IDLE_PATIENCE)
         finally:
             watching.cancel()
         return self.state
@@ -330,6 +332,7 @@ def clear_stored(cwd: str, session_file: str) -> dict[str, Any]:
     lock = hold_session(session_file, _holder_note())
     clock = SystemClock()
     try:
+        asyncio.run(end_orphan(lock.before))
         store = StateStore(cwd, session_file, clock, lambda text: None)
         transition = step(store.load(), ClearRequested(at=clock.now(), awake=clock.awake()))
         for effect in transition.effects:

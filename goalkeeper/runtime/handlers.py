@@ -104,6 +104,7 @@ class Handlers:
         self._timers: dict[int, asyncio.TimerHandle] = {}
         self._round = CheckRound(())
         self._goal: GoalState | None = None
+        self._owed = Usage()  # what questions cost that came to nothing
 
     def start(self, effect: Effect, state: SessionState) -> None:
         """Begin an effect of a transition to `state`."""
@@ -194,6 +195,8 @@ class Handlers:
         terms, usage = await self._evaluator.settle_terms(condition)
         if isinstance(terms, Terms):
             self._post(TermsSettled(goal=goal, terms=terms, usage=usage, **self._times()))
+        else:
+            self._owed = self._owed.plus(usage)
         return terms
 
     async def _terms_of(self, goal: GoalState) -> Terms | EvaluatorFailure:
@@ -265,12 +268,13 @@ class Handlers:
         return await judge(question, evaluator, self._freshness), transcript.leaf
 
     def _judged(self, effect: RunChecks | RequestVerdict, finding: Finding, leaf: str | None) -> None:
+        usage, self._owed = finding.usage.plus(self._owed), Usage()
         self._post(
             Judged(
                 effect=effect.id,
                 goal=effect.goal,
                 judgement=finding.judgement,
-                usage=finding.usage,
+                usage=usage,
                 tree=finding.tree,
                 leaf=leaf,
                 window=finding.window,

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +59,10 @@ def test_clear_from_another_terminal_stops_a_run_within_a_second(
     sleeper = int((project / "pid").read_text())
     requests = worker_requests(model)
 
-    before = time.monotonic()
     cleared = goal_command("clear", cwd=project, env=env)
     assert cleared.returncode == 0, cleared.stderr
     assert "it works" in cleared.stdout
     wait_until(lambda: not alive(sleeper), "the command is ended", 2)
-    assert time.monotonic() - before < 5
     assert goal.wait() == 3
     assert goal.names()[-1] == "cleared"
     assert worker_requests(model) == requests

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from goalkeeper.core.limits import Usage
 from goalkeeper.core.verdict import Terms
 from goalkeeper.errors import PeerError
 from goalkeeper.ports import ModelReply, ModelRequest
@@ -177,3 +178,11 @@ async def test_three_runs_that_change_nothing_after_one_that_did_are_three(stage
     paused = await running.until("paused")
     assert paused.why == "no_progress"
     assert len(running.names("run_settled")) == 4
+
+
+async def test_what_a_question_without_an_answer_cost_is_counted(stage: Any) -> None:
+    paid = Usage(input=50, output=5, cost=0.25)
+    running = await stage([PASSING], [ModelReply("no terms", usage=paid), ModelReply("again none", usage=paid)])
+    await running.set_goal(terms=None)
+    await running.until("paused")
+    assert running.driver.state.goal.evaluator_usage.cost == 0.5
