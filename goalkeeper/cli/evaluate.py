@@ -30,6 +30,7 @@ from goalkeeper.ports import ModelInfo
 from goalkeeper.runtime.freshness import FreshnessSource, Tree
 from goalkeeper.runtime.judge import TRANSCRIPT_CHARACTERS, ChecksEvaluator, Finding, Question, judge
 from goalkeeper.storage.journal import StampFile
+from goalkeeper.storage.paths import session_files
 from goalkeeper.workers.pi_worker import EPHEMERAL, PiWorker, PiWorkerConfig
 from goalkeeper.worktree.fingerprint import WorkTree
 
@@ -166,7 +167,7 @@ def _freshness(cwd: str, session: Path, stack: contextlib.AsyncExitStack) -> Fre
         stamps = StampFile(cwd, session.absolute(), lambda _: None).load()
     tree: Tree = _NoTree()
     if stamps:
-        tree = work_tree = WorkTree(cwd)
+        tree = work_tree = WorkTree(cwd, own=session_files(session.absolute()))
         stack.callback(work_tree.close)
     return FreshnessSource(tree, _StoredStamps(stamps))
 

@@ -95,6 +95,11 @@ def controller_lock(session_file: str | Path) -> Path:
     return path.with_name(f".{path.name}.goalkeeper.lock")
 
 
+def session_files(session_file: str | Path | None) -> tuple[Path, ...]:
+    """The files that a session that is worked on writes beside the work: its own and its lock. None has none."""
+    return () if session_file is None else (Path(session_file), controller_lock(session_file))
+
+
 def worker_lock_path(key: str | Path) -> Path:
     """The lock that a pi process holds for as long as it lives, by the key that its controller gave it."""
     path = _real(key)

@@ -6,6 +6,7 @@ Knows nothing of tools, goals or evidence. See `scan.py` for what counts as cont
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import subprocess
 import tempfile
@@ -27,11 +28,20 @@ class WorkTree:
         ignore: patterns to leave out, as lines of a .gitignore, besides `scan.LEFT_OUT`.
         trees: a folder of ours that keeps the names behind each fingerprint for later processes; it is given up as soon
             as it can't be used. None to forget them.
+        own: files that are written with each result, such as the session's; no content, also where they lie in the
+            checkout.
     """
 
-    def __init__(self, cwd: str | Path, ignore: Sequence[str] = (), trees: Path | None = None) -> None:
+    def __init__(
+        self,
+        cwd: str | Path,
+        ignore: Sequence[str] = (),
+        trees: Path | None = None,
+        own: Sequence[Path] = (),
+    ) -> None:
         self._cwd = Path(cwd)
         self._ignore = tuple(ignore)
+        self._own = tuple(own)
         self._trees = trees
         self._reason = ""
         self._scanner: TreeScanner | None = None
@@ -110,7 +120,8 @@ class WorkTree:
                 self._scanner = None  # the scratch index may be at fault: start anew, and let that look speak
         if self._trees is not None:
             self._trees.mkdir(exist_ok=True)
-        self._scanner = TreeScanner(checkout, self._fresh_folder(), self._ignore, self._trees)
+        ignore = (*self._ignore, *_patterns(self._own, checkout.root))
+        self._scanner = TreeScanner(checkout, self._fresh_folder(), ignore, self._trees)
         if self._scanner.ignores(self._cwd.resolve()):
             self._scanner = None
             raise NoTreeError(f"{self._cwd} is ignored by the checkout {checkout.root}")
@@ -135,3 +146,11 @@ class WorkTree:
             return self._scanner.changed(old, new)
         except NoTreeError:
             return ()
+
+
+def _patterns(files: Sequence[Path], root: Path) -> list[str]:
+    """Return one line of a .gitignore for each of the files that lies below `root`, which matches nothing else."""
+    top = root.resolve()
+    places = {place for file in files for place in (file.parent.resolve() / file.name, file.resolve())}
+    inside = sorted(place.relative_to(top).as_posix() for place in places if place.is_relative_to(top))
+    return ["/" + re.sub(r"([\\*?\[\] ])", r"\\\1", name) for name in inside]

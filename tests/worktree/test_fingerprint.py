@@ -277,6 +277,23 @@ async def test_ignore_globs_leave_out_more(repo: Path) -> None:
     assert await work_tree.changed(before, await look(work_tree)) == ("src/out/a",)
 
 
+async def test_files_of_our_own_are_no_content_and_no_other_file_goes_with_them(repo: Path) -> None:
+    own = repo / "src" / "a [1]*.jsonl"
+    link = repo / "link.jsonl"
+    link.symlink_to(own)
+    work_tree = WorkTree(repo, own=(link, own.with_name("#own"), Path("/elsewhere/s.jsonl")))
+    before = await look(work_tree)
+    own.write_text("1")
+    own.with_name("#own").write_text("1")
+    assert await look(work_tree) == before
+    git(repo, "add", "-A")
+    own.write_text("2")
+    assert await look(work_tree) == before
+    for other in ("src/a 1x.jsonl", "s.jsonl", "a [1]*.jsonl"):
+        (repo / other).write_text("2")
+        assert await work_tree.changed(before, before := await look(work_tree)) == (other,)
+
+
 async def test_a_tracked_file_counts_although_it_is_ignored(repo: Path, tree: WorkTree) -> None:
     (repo / ".gitignore").write_text("*.log\n")
     (repo / "kept.log").write_text("1")
