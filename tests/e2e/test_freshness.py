@@ -95,6 +95,17 @@ def test_a_person_who_edits_while_the_evaluator_thinks_makes_the_proof_stale(
     assert second["verdict"] == "met"
 
 
+def test_a_session_that_is_kept_inside_the_work_tree_makes_no_result_stale(
+    scripted_model: Any, agent_env: Any, run_goal: Any, project: Path
+) -> None:
+    model = scripted_model(worker=runs_of([bash(PASSING), Text("Done.")]), evaluator=citing_result(PASSING))
+    options = ("--basis", "tool", "--proof", PASSING, "--session", str(project / "s.jsonl"))
+    goal = run_goal("README.md is there", *options, env=agent_env(model))
+    (verdict,) = [e for e in goal.events if e["event"] == "verdict"]
+    assert (project / "s.jsonl").stat().st_size > 0
+    assert (verdict["verdict"], verdict["findings"]) == ("met", [])
+
+
 def test_a_commit_after_the_proof_keeps_it_fresh(
     scripted_model: Any, agent_env: Any, run_goal: Any, project: Path
 ) -> None:
