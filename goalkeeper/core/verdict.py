@@ -153,8 +153,10 @@ class Freshness:
             order of edit and write calls decides.
         stamps: stamps by entry id.
         changed: for each stamped tree that differs from `tree`, the names of the changed files.
+        lost: there is no tree now, though there was one when the goal was set.
     """
 
     tree: str | None = None
     stamps: dict[str, Stamp] = field(default_factory=dict)
     changed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    lost: bool = False

@@ -28,7 +28,7 @@ def changes_after(position: int, entry: Entry, transcript: Transcript, freshness
     stamp = freshness.stamps.get(entry.id)
     if freshness.tree is not None:
         return _changed_since(entry.id, stamp, freshness.tree, freshness)
-    if stamp is not None and stamp.tree is not None:
+    if freshness.lost or (stamp is not None and stamp.tree is not None):
         return f"the work tree can't be looked at now, so nobody can tell what changed after {entry.id}"
     files = tuple(dict.fromkeys(_edited_after(position, entry, transcript)))
     return f"files changed after {entry.id}: {_names(files)}" if files else ""

@@ -145,6 +145,8 @@ async def _ask(
         return Finding(answer, None, window.digest, None, usage, window)
     # Only a met must hold in the tree as it is now; for anything else a look at it would just take time.
     fresh = await freshness.of(transcript, answer.evidence) if answer.verdict == "met" else Freshness()
+    # A checkout that can't be looked at any more must not be judged by the weaker rules for folders that are none.
+    fresh = replace(fresh, lost=question.tree_at_start is not None and fresh.tree is None)
     judgement = judge_claim(
         answer,
         window,

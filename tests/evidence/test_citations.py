@@ -238,6 +238,10 @@ REFUSED: dict[str, tuple[str, Scene]] = {
         "later_change",
         Scene(freshness=Freshness(None, {"r": Stamp("then", 0)})),
     ),
+    "a run in a checkout that was none any more by then": (
+        "later_change",
+        Scene(freshness=Freshness(None, {"r": Stamp(None, 0)}, lost=True)),
+    ),
     "an edit whose call id a failed call has again": (
         "later_change",
         Scene(entries=(GOAL, *run("r"), *edit("e"), *AGAIN, ANSWER)),

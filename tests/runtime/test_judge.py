@@ -24,7 +24,7 @@ MET = say_verdict("met", "It passed.", evidence=["r1"]).text
 UNKNOWN = say_verdict("unknown", "How did the tests change?").text
 
 
-def question(start: str) -> Question:
+def question(start: str | None) -> Question:
     return Question("all tests pass", Terms("tool"), BRANCH, "/project", "u1", 1, start)
 
 
@@ -61,6 +61,17 @@ async def test_a_met_that_stands_though_a_test_changed_names_it() -> None:
     assert finding.judgement_is_met
     assert finding.changed == ("tests/test_a.py (test)",)
     assert len(client.requests) == 2
+
+
+async def test_a_checkout_that_is_gone_is_not_judged_like_a_folder_that_never_was_one() -> None:
+    tree = ScriptedTree(None)
+    source = FreshnessSource(tree, Stamper(tree, known={"c1": Stamp(None, 0)}))
+    verdicts = []
+    for start in ("start", None):
+        finding = await judge(question(start), LlmEvaluator(ScriptedEvaluator([MET])), source)
+        assert isinstance(finding.judgement, Verdict)
+        verdicts.append((finding.judgement.verdict, [found.rule for found in finding.judgement.findings]))
+    assert verdicts == [("unknown", ["later_change"]), ("met", [])]
 
 
 async def test_nobody_is_asked_twice_about_what_was_told_or_is_no_proof() -> None:
