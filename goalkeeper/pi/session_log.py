@@ -5,12 +5,14 @@ Knows nothing of a running pi: the file may be written to, cut short, replaced o
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from stat import S_ISREG
 
 from goalkeeper.evidence.transcript import Transcript
 from goalkeeper.pi.jsonl import decode
@@ -70,6 +72,8 @@ class _Chain:
 class SessionLog:
     """One session file. A first read costs what the window costs, later ones what was appended.
 
+    Every method raises OSError when what is there can't be read, or is no regular file.
+
     Args:
         path: the file; it may not exist yet.
     """
@@ -124,13 +128,18 @@ class SessionLog:
     @contextmanager
     def _open(self) -> Iterator[int | None]:
         try:
-            file = self.path.open("rb", buffering=0)
+            # What was put in the file's place, such as a pipe, must not keep us waiting.
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             self._forget()
             yield None
             return
-        with file:
-            yield file.fileno()
+        try:
+            if not S_ISREG(os.fstat(fd).st_mode):
+                raise OSError(errno.EINVAL, "it is not a regular file", str(self.path))
+            yield fd
+        finally:
+            os.close(fd)
 
     def _catch_up(self, fd: int) -> None:
         """Read what was appended; begin anew if there is too much of it, or if the file is another one."""

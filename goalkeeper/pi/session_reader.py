@@ -7,6 +7,8 @@ pi holds in memory is all there is.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +42,12 @@ class SessionReader:
 
     async def cursor(self) -> str | None:
         """Return the id of the newest entry, None for an empty session; `shell_entry` takes it."""
-        if self._file() is None:
+        log = self._file()
+        if log is None:
             await self._fetch()
             return self._fetched
-        entries, _ = await self._since_file()
+        with _unreadable(log):
+            entries, _ = await self._since_file()
         return str(entries[-1].get("id")) if entries else self._known
 
     async def shell_entry(self, command: str, since: str | None) -> str | None:
@@ -70,12 +74,17 @@ class SessionReader:
         return total
 
     async def transcript(self, characters: int) -> Transcript:
-        """Return the newest part of the branch; see `SessionLog.read`."""
+        """Return the newest part of the branch; see `SessionLog.read`.
+
+        Raises:
+            PeerError: pi did not answer, or (kind "unreadable") its session file can't be read.
+        """
         log = self._file()
         if log is None:
             return await self._from_memory(characters)
-        _, leaf = await self._since_file()
-        return log.read(characters, leaf) if leaf is not None else Transcript(())
+        with _unreadable(log):
+            _, leaf = await self._since_file()
+            return log.read(characters, leaf) if leaf is not None else Transcript(())
 
     # ---- what pi says -----------------------------------------------------------------------------------------
 
@@ -134,3 +143,12 @@ class SessionReader:
             await self._fetch()
             view = self._memory.view(leaf, characters)
         return self._memory.transcript(view, leaf)
+
+
+@contextlib.contextmanager
+def _unreadable(log: SessionLog) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        words = f"The session file {log.path} can't be read: {error.strerror or error}."
+        raise PeerError(words, kind="unreadable") from error

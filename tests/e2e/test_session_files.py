@@ -255,6 +255,23 @@ def test_a_paused_goal_goes_on_whatever_became_of_its_session_file(
         assert resumed.process.returncode == 0, resumed.lines
 
 
+def test_a_session_file_that_can_not_be_read_any_more_pauses_the_goal(
+    scripted_model: Any, agent_env: Any, start_goal: Any, project: Path
+) -> None:
+    worker = [bash("while ! test -e gate; do sleep 0.05; done"), Text("Done.")]
+    model = scripted_model(worker=worker, evaluator=yes_man())
+    goal = start_goal("it works", *ASKED, env=agent_env(model))
+    goal.wait_for("tool", status="started")
+    session = Path(goal.last("session")["session_file"])
+    session.unlink()
+    session.mkdir()
+    (project / "gate").touch()
+
+    assert goal.wait() == 3
+    assert "Traceback" not in goal.stderr
+    assert "met" not in goal.names()
+
+
 def test_a_message_of_200_kb_reaches_pi_whole(
     scripted_model: Any, agent_env: Any, run_goal: Any, project: Path, tmp_path: Path
 ) -> None:

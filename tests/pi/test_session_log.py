@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import tracemalloc
 from pathlib import Path
@@ -68,6 +69,14 @@ def test_a_missing_file_is_an_empty_session_until_it_is_there(tmp_path: Path) ->
     assert texts(log) == ["hello"]
     (tmp_path / "later.jsonl").unlink()
     assert texts(log) == []
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_regular_file_is_an_error_at_once(tmp_path: Path, make: Any) -> None:
+    path = tmp_path / "session.jsonl"
+    make(path)
+    with pytest.raises(OSError, match="not a regular file"):
+        SessionLog(path).last_id()
 
 
 def test_the_header_names_the_session_and_what_it_was_forked_from(tmp_path: Path) -> None:
