@@ -42,5 +42,11 @@ def test_a_folder_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
     assert list(paths.folder.iterdir()) == []
 
 
+def test_a_project_that_is_gone_does_not_come_back_as_an_empty_folder(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        ensure_folder(StatePaths(tmp_path / "moved"))
+    assert not (tmp_path / "moved").exists()
+
+
 def test_the_lock_is_beside_the_session_file(tmp_path: Path) -> None:
     assert controller_lock(tmp_path / "s.jsonl") == tmp_path / ".s.jsonl.goalkeeper.lock"
