@@ -8,12 +8,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from goalkeeper.cli.output import open_closed_streams
+
 STATUS_OPTIONS = {"--json": 0, "-C": 1, "--cwd": 1, "--session": 1}
 """Options that status takes, with the number of their values."""
 
 
 def main() -> None:
     """Run `goal` with the process's arguments and exit."""
+    open_closed_streams()
     sys.exit(run(sys.argv[1:]))
 
 

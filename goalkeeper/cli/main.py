@@ -15,6 +15,7 @@ import typer
 
 from goalkeeper import __version__
 from goalkeeper.cli.errors_shown import run_command
+from goalkeeper.cli.output import open_closed_streams
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -113,6 +114,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """Run `goalkeeper` with the process's arguments and exit."""
+    open_closed_streams()
     sys.exit(run(sys.argv[1:]))
 
 

@@ -12,6 +12,18 @@ import time
 from typing import TextIO
 
 
+def open_closed_streams() -> None:
+    """Give a process that was started with closed standard streams ones that lead nowhere.
+
+    Else Python has None in their place, and the next file that is opened becomes standard output.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: the closed one
+            os.set_inheritable(null, True)
+            setattr(sys, name, os.fdopen(null, mode, encoding="utf-8"))
+
+
 class Output:
     """Writes to a text stream; when nobody reads any more it is silent for good, and the work goes on.
 
