@@ -35,9 +35,10 @@ def runtime_folder() -> Path:
     Raises:
         PrerequisiteError: the folder belongs to somebody else or can't be made.
     """
-    base = os.environ.get("XDG_RUNTIME_DIR")
+    base = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
     uid = os.getuid()
-    folder = Path(base) / "goalkeeper" if base else Path(tempfile.gettempdir()) / f"goalkeeper-{uid}"
+    # A relative one is invalid by its specification: it would be made in the user's project.
+    folder = base / "goalkeeper" if base.is_absolute() else Path(tempfile.gettempdir()) / f"goalkeeper-{uid}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()

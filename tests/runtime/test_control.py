@@ -96,3 +96,11 @@ def test_a_folder_that_others_can_open_is_refused(private_runtime: Path) -> None
     folder.chmod(0o755)
     with pytest.raises(PrerequisiteError, match="not private"):
         runtime_folder()
+
+
+def test_a_relative_runtime_folder_is_none_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "relative")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "run"))
+    assert runtime_folder().parent == tmp_path / "run"
+    assert not (tmp_path / "relative").exists()
