@@ -81,7 +81,7 @@ class PiProcess(asyncio.SubprocessProtocol):
         try:
             _, process = await asyncio.get_running_loop().subprocess_exec(
                 lambda: cls(on_output, on_end, marker),
-                *argv,
+                *map(_encoded, argv),
                 cwd=cwd,
                 env=full,
                 start_new_session=True,
@@ -203,6 +203,14 @@ class PiProcess(asyncio.SubprocessProtocol):
         while waited < grace and any(_alive(member) for member in family):
             await asyncio.sleep(_POLL)
             waited += _POLL
+
+
+def _encoded(argument: str) -> bytes:
+    """Return an argument as bytes; node reads UTF-8, whatever the locale says of file names."""
+    try:
+        return os.fsencode(argument)
+    except UnicodeEncodeError:
+        return argument.encode("utf-8", "surrogateescape")
 
 
 # ---- what pi left behind ---------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -129,3 +130,21 @@ async def test_what_can_not_be_started_is_a_prerequisite(tmp_path: Path) -> None
     for argv, cwd in ((["/no/such/program"], tmp_path), ([sys.executable], tmp_path / "gone")):
         with pytest.raises(PrerequisiteError):
             await PiProcess.start(argv, cwd=str(cwd), env={}, on_output=lambda _: None, on_end=lambda: None)
+
+
+def test_an_argument_that_the_locale_has_no_letters_for_arrives_as_utf_8(tmp_path: Path) -> None:
+    code = (
+        "import asyncio, os, sys; from goalkeeper.pi.process import PiProcess\n"
+        "async def main():\n"
+        "    out = bytearray()\n"
+        "    show = 'import os, sys; os.write(1, os.fsencode(sys.argv[1]))'\n"
+        "    argv = [sys.executable, '-c', show, '\\u2026 \\u2603']\n"
+        "    p = await PiProcess.start(argv, cwd='.', env=os.environ, on_output=out.extend, on_end=lambda: None)\n"
+        "    await p.wait(20); await p.close(); os.write(1, out)\n"
+        "asyncio.run(main())"
+    )
+    locale = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, **locale}, capture_output=True, timeout=60
+    )
+    assert done.stdout.decode() == "… ☃", done.stderr.decode()
