@@ -6,6 +6,7 @@ word is an error, not something to ignore.
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Sequence
@@ -41,6 +42,12 @@ ALLOWED: dict[str, set[str]] = {
     "status": {"session", "cwd", "json"},
 }
 """Options that go with each reserved word; a condition takes all but --since."""
+
+ELSEWHERE = {name: f"goalkeeper {name}" for name in ("evaluate", "doctor", "setup", "demo", "version")}
+"""Words that are commands, but not of `goal`."""
+
+SLIP = 0.8
+"""How like a reserved word another word must be to be taken for a slip: "resum", "stauts", "clean"."""
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -125,6 +132,7 @@ def goal(
         if pi_args and word != "resume":
             raise UsageError(f"`goal {word}` starts nothing that could take arguments of pi.")
         run_word(word, values, given, pi_args)
+    refuse_slip(word)
     if since is not None:
         raise UsageError("--since goes with `goal log`.")
     if not words and condition is None and condition_file is None:
@@ -197,6 +205,17 @@ def refuse_others(word: str, given: set[str]) -> None:
     others = sorted(name.rstrip("_").replace("_", "-") for name in given - ALLOWED[word])
     if others:
         raise UsageError(f"--{others[0]} does not go with `goal {word}`.")
+
+
+def refuse_slip(word: str) -> None:
+    """Refuse a single word that is more likely a slip than a condition: to ask again costs nothing, a run does."""
+    near = difflib.get_close_matches(word, sorted({*ALLOWED, *CLEAR_WORDS}), 1, SLIP)
+    meant = ELSEWHERE.get(word) or (f"goal {near[0]}" if near and " " not in word else None)
+    if meant and word not in ALLOWED:
+        raise UsageError(
+            f"`goal {word}` would set the condition {word!r}. Was `{meant}` meant?",
+            f"If not, say it in more words, or with --condition {word}.",
+        )
 
 
 def the_condition(text: str, option: str | None, file: str | None) -> str:

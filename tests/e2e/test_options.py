@@ -106,6 +106,30 @@ def test_a_reserved_word_never_becomes_a_condition(word: str, shape: str, usage_
         assert "can't be a condition" in usage_error([f"--condition={shape.format(written)}"])
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("resum", "goal resume"),
+        ("Stauts", "goal status"),
+        (" explian", "goal explain"),
+        ("doctor", "goalkeeper doctor"),
+        ("version", "goalkeeper version"),
+    ],
+)
+def test_a_slip_of_one_word_costs_no_run(word: str, meant: str, usage_error: Usage) -> None:
+    assert f"Was `{meant}` meant?" in usage_error([word])
+
+
+@pytest.mark.parametrize("condition", ["done", "green", "no doctor", "--condition=resum"])
+def test_other_words_and_what_the_option_says_are_conditions(
+    condition: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("GOALKEEPER_WORKER", raising=False)
+    monkeypatch.setenv("GOALKEEPER_PI", str(tmp_path / "no-pi"))
+    assert run([condition, "-C", str(tmp_path)]) == 4
+    assert "no-pi" in capsys.readouterr().err
+
+
 def test_reserved_words_in_any_case_are_the_words(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
