@@ -183,7 +183,10 @@ def validate_condition(condition: str) -> None:
     if not text:
         raise UsageError("The condition is empty.", 'Say what must be true, e.g. goal "the tests pass".')
     if text.casefold() in RESERVED_WORDS:
-        raise UsageError(f'"{text}" is a command of goal, so it can\'t be a condition.', "Say it in more words.")
+        raise UsageError(
+            f'"{text}" is a command of goal, so it can\'t be a condition.',
+            "Say it in more words; `goal --help` lists the commands.",
+        )
     if len(condition) > MAX_CONDITION:
         raise UsageError(
             f"The condition has {len(condition):,} characters; at most {MAX_CONDITION:,} can be shown to the evaluator "
