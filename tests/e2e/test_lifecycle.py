@@ -157,6 +157,24 @@ def test_kill_9_and_resume_go_on_with_the_budget_that_was_left(
     assert "interrupted" in texts[3]
 
 
+def test_a_closed_terminal_leaves_the_goal_active_and_nothing_running(
+    scripted_model: Any, agent_env: Any, start_goal: Any, project: Path
+) -> None:
+    steps = iter([bash("echo $$ > pid; exec sleep 300")])
+    model = scripted_model(worker=lambda request: next(steps, Text("Done.")), evaluator=[NOT_MET])
+    env = agent_env(model)
+    goal = start_goal("it works", "--basis", "tool", "--max-runs", "1", env=env)
+    wait_until(lambda: (project / "pid").is_file() and (project / "pid").read_text() != "", "the tool runs")
+    sleeper = int((project / "pid").read_text())
+    goal.interrupt(signal.SIGHUP)
+    goal.wait()
+    wait_until(lambda: not alive(sleeper), "the command is ended", 10)
+    assert state_of(project)["goal"]["pausedReason"] is None
+    again = start_goal("resume", env=env)
+    assert again.wait() == 3
+    assert again.last("paused")["why"] == "max_runs"
+
+
 def test_a_second_controller_of_a_session_refuses_and_changes_nothing(
     scripted_model: Any, agent_env: Any, start_goal: Any, project: Path
 ) -> None:
