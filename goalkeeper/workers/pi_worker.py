@@ -114,7 +114,8 @@ class PiWorker:
         return WorkerInfo(
             session_file=str(Path(file).absolute()) if isinstance(file, str) and file else None,
             session_id=str(state.get("sessionId") or ""),
-            cwd=str(Path(self._config.cwd).absolute()),
+            # As pi and its shell name it: behind a link, their `cd` names the real folder.
+            cwd=str(Path(self._config.cwd).resolve()),
             model=_model_info(model),
             version=self._config.pi.version,
             pid=self._client.process.pid,

@@ -60,6 +60,19 @@ def citing_result(command: str) -> Any:
     return evaluator
 
 
+def test_behind_a_link_to_the_project_its_real_folder_is_the_sessions(
+    scripted_model: Any, agent_env: Any, run_goal: Any, project: Path, tmp_path: Path
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(project)
+    command = f"cd {project.resolve()} && {PASSING}"  # pi tells its model no other name
+    model = scripted_model(worker=runs_of([bash(command), Text("Done.")]), evaluator=yes_man())
+    goal = run_goal(
+        "README.md is there", "--basis", "tool", "--proof", PASSING, "--max-runs", "1", env=agent_env(model), cwd=link
+    )
+    assert goal.process.returncode == 0, goal.events
+
+
 def test_a_change_by_the_shell_after_the_proof_makes_it_stale(
     scripted_model: Any, agent_env: Any, run_goal: Any, project: Path
 ) -> None:
