@@ -49,6 +49,19 @@ ELSEWHERE = {name: f"goalkeeper {name}" for name in ("evaluate", "doctor", "setu
 SLIP = 0.8
 """How like a reserved word another word must be to be taken for a slip: "resum", "stauts", "clean"."""
 
+NOT_FOR_PI = {
+    **dict.fromkeys(("--mode", "--print", "-p", "--tui-mode"), "It always works over RPC."),
+    **dict.fromkeys(("--help", "-h", "--version", "-v", "--list-models", "--export"), "Ask pi itself."),
+    **dict.fromkeys(
+        ("--session", "--session-id", "--continue", "-c", "--resume", "-r", "--fork", "--no-session"),
+        "Use --session, --continue or --no-session of goal itself, before the --.",
+    ),
+}
+"""pi's options that it can't be handed through `goal`, with what to do instead."""
+
+CONDITION_FILE_LIMIT = 1_000_000
+"""Bytes of a file that is read for a condition; what is longer is none, and may have no end."""
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
@@ -131,6 +144,7 @@ def goal(
         refuse_others(word, given)
         if pi_args and word != "resume":
             raise UsageError(f"`goal {word}` starts nothing that could take arguments of pi.")
+        refuse_of_ours(pi_args)
         run_word(word, values, given, pi_args)
     refuse_slip(word)
     if since is not None:
@@ -150,6 +164,7 @@ def goal(
         run_timeout=run_timeout,
     )
     config.validate()
+    refuse_of_ours(pi_args)
     refuse_inside_worker()
     from goalkeeper.cli.goal_run import set_goal
 
@@ -207,6 +222,14 @@ def refuse_others(word: str, given: set[str]) -> None:
         raise UsageError(f"--{others[0]} does not go with `goal {word}`.")
 
 
+def refuse_of_ours(pi_args: Sequence[str]) -> None:
+    """Refuse arguments of pi that choose how it runs or in which session: both are for `goal` to choose."""
+    for argument in pi_args:
+        hint = NOT_FOR_PI.get(argument.partition("=")[0])
+        if hint is not None:
+            raise UsageError(f"{argument} can't stand behind --, where it goes to a pi that goal starts itself.", hint)
+
+
 def refuse_slip(word: str) -> None:
     """Refuse a single word that is more likely a slip than a condition: to ask again costs nothing, a run does."""
     near = difflib.get_close_matches(word, sorted({*ALLOWED, *CLEAR_WORDS}), 1, SLIP)
@@ -226,7 +249,10 @@ def the_condition(text: str, option: str | None, file: str | None) -> str:
     if file is None:
         return option if option is not None else text
     try:
-        data = Path("/dev/stdin" if file == "-" else file).read_bytes()
+        with Path("/dev/stdin" if file == "-" else file).open("rb") as stream:
+            data = stream.read(CONDITION_FILE_LIMIT + 1)
+        if len(data) > CONDITION_FILE_LIMIT:
+            raise UsageError(f"{file} is too long for a condition.", "Name the file in the condition instead.")
         return data.decode("utf-8").strip()
     except OSError as error:
         raise UsageError(f"The condition can't be read from {file}: {error.strerror}.") from error

@@ -153,6 +153,20 @@ def test_a_condition_of_200_kb_is_refused_with_both_numbers(usage_error: Usage, 
     assert "name the file in the condition" in message
 
 
+def test_a_condition_file_without_an_end_is_refused(usage_error: Usage) -> None:
+    assert "/dev/zero is too long" in usage_error(["--condition-file", "/dev/zero"])
+
+
+@pytest.mark.parametrize("word", ["it works", "resume"])
+@pytest.mark.parametrize(
+    "arguments", [["--mode", "json"], ["--mode=text"], ["-p"], ["--help"], ["--session", "x"], ["--no-session"], ["-c"]]
+)
+def test_what_goal_itself_chooses_of_pi_is_not_handed_through(
+    arguments: list[str], word: str, usage_error: Usage
+) -> None:
+    assert f"{arguments[0]} can't stand behind --" in usage_error([word, "--", "--model", "x", *arguments])
+
+
 def test_a_condition_file_that_is_no_text_is_refused(usage_error: Usage, tmp_path: Path) -> None:
     file = tmp_path / "condition.bin"
     file.write_bytes(b"\xff\xfe\x00")
