@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import socket
 import stat
 import tempfile
@@ -24,6 +25,8 @@ Answerer = Callable[[Mapping[str, Any]], Awaitable[Answer]]
 
 MAX_REQUEST = 1_000_000
 """Bytes of one request; a condition of 8,000 characters is far below it."""
+
+_SOCKET_NAME = re.compile(r"control-[0-9a-f]{12}\.sock")
 
 ANSWER_TIMEOUT = 10.0
 """Seconds that a terminal waits for a controller's answer."""
@@ -47,6 +50,15 @@ def runtime_folder() -> Path:
     if found.st_uid != uid or not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o077:
         raise PrerequisiteError(f"{folder} is not private to this user.", "Remove it, or set XDG_RUNTIME_DIR.")
     return folder
+
+
+def drop_socket(path: object) -> None:
+    """Remove the socket of a controller that died without doing so; anything else of that name stays."""
+    if not isinstance(path, str) or not _SOCKET_NAME.fullmatch(Path(path).name):
+        return
+    with contextlib.suppress(OSError, ValueError):
+        if stat.S_ISSOCK(os.lstat(path).st_mode):
+            Path(path).unlink()
 
 
 class ControlServer:

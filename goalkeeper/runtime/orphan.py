@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from goalkeeper.errors import SessionHeldError
-from goalkeeper.runtime.control import runtime_folder
+from goalkeeper.runtime.control import drop_socket, runtime_folder
 from goalkeeper.storage.locks import drop_worker_lock, wait_worker_gone
 
 ORPHAN_PATIENCE = 5.0
@@ -26,15 +26,17 @@ def new_worker_key() -> str:
 
 
 async def end_orphan(note: Mapping[str, Any], patience: float = ORPHAN_PATIENCE) -> None:
-    """See to it that the pi of an earlier controller is gone.
+    """See to it that the pi of an earlier controller is gone, and its control socket, too.
 
     Args:
-        note: what that controller wrote beside its lock; `worker` is the key of its pi, `pi` the process id.
+        note: what that controller wrote beside its lock; `worker` is the key of its pi, `pi` the process id,
+            `control` its socket.
         patience: seconds that each step waits: for an end by itself, after TERM, after KILL.
 
     Raises:
         SessionHeldError: it can't be ended.
     """
+    drop_socket(note.get("control"))
     key, pid = note.get("worker"), note.get("pi")
     if not isinstance(key, str):
         return

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from goalkeeper.errors import PeerError, PrerequisiteError, UsageError
-from goalkeeper.runtime.control import ControlServer, ask, runtime_folder
+from goalkeeper.runtime.control import ControlServer, ask, drop_socket, runtime_folder
 
 
 @pytest.fixture(autouse=True)
@@ -104,3 +104,18 @@ def test_a_relative_runtime_folder_is_none_at_all(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "run"))
     assert runtime_folder().parent == tmp_path / "run"
     assert not (tmp_path / "relative").exists()
+
+
+async def test_the_socket_of_a_dead_controller_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    server = ControlServer(answering)
+    await server.start()
+    other = tmp_path / "control-0123456789ab.sock"
+    other.write_text("no socket")
+    link = tmp_path / "other.sock"
+    link.symlink_to(server.path)
+    for path in (None, 7, str(other), str(link), str(tmp_path / "gone.sock"), "\0"):
+        drop_socket(path)
+    assert other.exists() and link.is_symlink() and Path(server.path).exists()
+    drop_socket(server.path)
+    assert not Path(server.path).exists()
+    await server.close()
