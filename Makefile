@@ -46,7 +46,7 @@ format: $(VENV_STAMP) ## rewrite the files as `make check` wants them
 	$(BIN)/ruff check --fix .
 
 test: setup ## all tests; ARGS="-k name" for some
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 bench: setup $(PEER_STAMP) ## measure, and write docs/benchmarks.md; ARGS="--only name" for some
 	$(BIN)/python -m goalkeeper.bench $(ARGS)

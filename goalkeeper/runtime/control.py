@@ -26,6 +26,9 @@ Answerer = Callable[[Mapping[str, Any]], Awaitable[Answer]]
 MAX_REQUEST = 1_000_000
 """Bytes of one request; a condition of 8,000 characters is far below it."""
 
+MAX_FOLDER = 72
+"""Bytes of a folder's path in which a socket's path still is below the 104 that every system takes."""
+
 _SOCKET_NAME = re.compile(r"control-[0-9a-f]{12}\.sock")
 
 ANSWER_TIMEOUT = 10.0
@@ -42,6 +45,8 @@ def runtime_folder() -> Path:
     uid = os.getuid()
     # A relative one is invalid by its specification: it would be made in the user's project.
     folder = base / "goalkeeper" if base.is_absolute() else Path(tempfile.gettempdir()) / f"goalkeeper-{uid}"
+    if len(os.fsencode(folder)) > MAX_FOLDER:
+        folder = Path("/tmp") / f"goalkeeper-{uid}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
