@@ -17,12 +17,12 @@ GOALS = 8
 LIMIT = 1.0
 
 COSTS = (
-    "What ours costs beyond the peer's: litellm takes 6 to 10 ms of a call (a bare HTTP client 1.5 to 2.4 ms); the state "
-    "is saved durably twice, before the judge is asked and before the message is sent (1 to 2 ms each); the session is "
-    "read behind a barrier, once for the run and once for the judge (1 ms each); and the stamp of the last tool result, "
-    "a fingerprint of the work tree, runs beside all of it on the same two processors. The peer stores nothing between "
-    "judge and message, stamps nothing, and asks its judge in pi's own process. The first cycle of each goal waits for "
-    "litellm's import, because this worker answers at once."
+    "What ours costs beyond the peer's: litellm takes 6 to 10 ms of a call (a bare HTTP client 1.5 to 2.4 ms); the "
+    "state is saved durably twice, before the judge is asked and before the message is sent (1 to 2 ms each); the "
+    "session is read behind a barrier, once for the run and once for the judge (1 ms each); and the stamp of the last "
+    "tool result, a fingerprint of the work tree, runs beside all of it on the same two processors. The peer stores "
+    "nothing between judge and message, stamps nothing, and asks its judge in pi's own process. The first cycle of "
+    "each goal waits for litellm's import, because this worker answers at once."
 )
 
 
