@@ -115,12 +115,24 @@ class SessionReader:
             if error.kind != "refused":
                 raise
             # Somebody else wrote the last line: pi does not know it.
-            return await self._ask(self._known)
+            return await self._ask_again(error)
         waited = 0.0
         while entries and self._log.last_id() != self._known and waited < _FILE_WAIT:
             await asyncio.sleep(_FILE_STEP)
             waited += _FILE_STEP
         return entries, leaf
+
+    async def _ask_again(self, refusal: PeerError) -> tuple[list[dict[str, Any]], str | None]:
+        try:
+            return await self._ask(self._known)
+        except PeerError as error:
+            if error.kind != "refused" or self._known is None or self._log is None:
+                raise
+            # It held that entry before, and no event announces a change of session.
+            words = (
+                f"pi has left the session {self._log.path}: an extension or another client of it took up another one."
+            )
+            raise PeerError(words, kind="session_moved") from refusal
 
     # ---- without one ------------------------------------------------------------------------------------------
 
