@@ -63,9 +63,9 @@ class Seal:
             self._written = digest
 
     def check(self, goal: GoalState) -> Finding:
-        """Say whether a stored goal is as it was sealed."""
-        stored = self._stored()
-        return "none" if not stored else "intact" if _digest(goal) in stored else "broken"
+        """Say whether a stored goal is as it was sealed; a goal that somebody else set here has no seal."""
+        mine = [seal for seal in self._stored() if seal.startswith(f"{goal.id} ")]
+        return "none" if not mine else "intact" if _digest(goal) in mine else "broken"
 
     def _stored(self) -> list[str]:
         try:
@@ -76,6 +76,7 @@ class Seal:
 
 
 def _digest(goal: GoalState) -> str:
+    """Return the goal's id and the digest of what is sealed of it."""
     fields = goal_fields(goal)
     text = json.dumps({name: fields[name] for name in SEALED}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return f"{goal.id} {hashlib.sha256(text.encode()).hexdigest()}"

@@ -52,6 +52,11 @@ def test_a_crash_between_seal_and_state_keeps_the_goal() -> None:
     assert Seal("/s.jsonl").check(settled) == "intact"
 
 
+def test_a_goal_that_the_extension_set_in_the_same_session_has_no_seal() -> None:
+    Seal("/s.jsonl").put(GOAL)
+    assert Seal("/s.jsonl").check(GoalState(id="other", condition="its own", started_at=2)) == "none"
+
+
 def test_each_session_has_its_own_and_a_cleared_goal_has_none(state_home: Path) -> None:
     seal = Seal("/s.jsonl")
     seal.put(GOAL)
