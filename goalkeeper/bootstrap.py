@@ -32,6 +32,7 @@ from goalkeeper.ports import WorkerInfo
 from goalkeeper.runtime.clock import SystemClock
 from goalkeeper.runtime.control import ControlServer
 from goalkeeper.runtime.driver import Driver
+from goalkeeper.runtime.ending import IDLE_PATIENCE, Ended
 from goalkeeper.runtime.freshness import FreshnessSource
 from goalkeeper.runtime.handlers import Handlers
 from goalkeeper.runtime.judge import TRANSCRIPT_CHARACTERS
@@ -45,10 +46,8 @@ from goalkeeper.workers.pi_worker import PiWorker, PiWorkerConfig
 from goalkeeper.worktree.fingerprint import WorkTree
 from goalkeeper.worktree.stamps import Stamper
 
-IDLE_PATIENCE = 35.0
-"""Seconds to wait for the end of an aborted run before pi is ended."""
-
 INTERRUPTED_STATUS = 130
+HANGUP_STATUS = 129
 
 Tell = Callable[[Record], None]
 
@@ -263,7 +262,7 @@ class Controller:
         try:
             with self._signals(driver):
                 driver.begin(event, handlers)
-                self.state = await driver.run(handlers, _Ended(self._clock.awake))
+                self.state = await driver.run(handlers, Ended(self._clock.awake))
                 with contextlib.suppress(TimeoutError):  # a pi that does not answer is ended, with all it started
                     await asyncio.wait_for(handlers.finish(), IDLE_PATIENCE)
         finally:
@@ -300,11 +299,14 @@ class Controller:
 
     @contextlib.contextmanager
     def _signals(self, driver: Driver) -> Iterator[None]:
-        """Pause at the first Ctrl-C or SIGTERM, end at once at the second."""
+        """Pause at the first Ctrl-C or SIGTERM, end at once at the second; end with the terminal unless under nohup."""
         loop = asyncio.get_running_loop()
-        numbers = (signal.SIGINT, signal.SIGTERM)
+        numbers = [signal.SIGINT, signal.SIGTERM]
         for number in numbers:
             loop.add_signal_handler(number, self._interrupted, driver)
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup has it ignored
+            loop.add_signal_handler(signal.SIGHUP, self._hung_up)
+            numbers.append(signal.SIGHUP)
         try:
             yield
         finally:
@@ -319,8 +321,16 @@ class Controller:
         try:
             self._on_kill()
             self._worker.kill()
+            self._tree.close()
         finally:
             os._exit(INTERRUPTED_STATUS)
+
+    def _hung_up(self) -> None:
+        """End as with kill -9, but tidily: the goal stays active, and pi ends by itself when its input closes."""
+        try:
+            self._tree.close()
+        finally:
+            os._exit(HANGUP_STATUS)
 
 
 def clear_stored(cwd: str, session_file: str) -> dict[str, Any]:
@@ -352,22 +362,6 @@ def _holder_note() -> dict[str, Any]:
 def _cleared(transition: Transition) -> dict[str, Any]:
     record = next(e.record for e in transition.effects if isinstance(e, Announce) and isinstance(e.record, Cleared))
     return {"condition": record.condition, "loop_stopped": record.loop_stopped}
-
-
-class _Ended:
-    """Tells when a controller's work is over: no active goal, and the worker idle, or not within a bound."""
-
-    def __init__(self, awake: Callable[[], float]) -> None:
-        self._awake = awake
-        self._since: float | None = None
-
-    def __call__(self, state: SessionState) -> bool:
-        if state.goal and not state.goal.pause:
-            self._since = None
-            return False
-        now = self._awake()
-        self._since = now if self._since is None else self._since
-        return not state.busy or now - self._since > IDLE_PATIENCE
 
 
 def session_folder(session_file: str) -> str | None:

@@ -158,16 +158,18 @@ def test_kill_9_and_resume_go_on_with_the_budget_that_was_left(
 
 
 def test_a_closed_terminal_leaves_the_goal_active_and_nothing_running(
-    scripted_model: Any, agent_env: Any, start_goal: Any, project: Path
+    scripted_model: Any, agent_env: Any, start_goal: Any, project: Path, tmp_path: Path
 ) -> None:
     steps = iter([bash("echo $$ > pid; exec sleep 300")])
     model = scripted_model(worker=lambda request: next(steps, Text("Done.")), evaluator=[NOT_MET])
-    env = agent_env(model)
+    (tmp_path / "tmp").mkdir()
+    env = agent_env(model) | {"TMPDIR": str(tmp_path / "tmp")}
     goal = start_goal("it works", "--basis", "tool", "--max-runs", "1", env=env)
     wait_until(lambda: (project / "pid").is_file() and (project / "pid").read_text() != "", "the tool runs")
     sleeper = int((project / "pid").read_text())
     goal.interrupt(signal.SIGHUP)
-    goal.wait()
+    assert goal.wait() == 129
+    assert list(Path(env["TMPDIR"]).glob("goalkeeper-tree-*")) == []
     wait_until(lambda: not alive(sleeper), "the command is ended", 10)
     assert state_of(project)["goal"]["pausedReason"] is None
     again = start_goal("resume", env=env)
