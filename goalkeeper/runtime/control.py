@@ -132,6 +132,12 @@ def ask(path: str, request: Mapping[str, Any], timeout: float = ANSWER_TIMEOUT) 
             connection.sendall(json.dumps(request).encode() + b"\n")
             with connection.makefile("rb") as file:
                 answer = json.loads(file.readline())
+    except TimeoutError as error:
+        raise PeerError(
+            f"The controller of this session did not answer within {timeout:g} s.",
+            "It may be stopped (Ctrl-Z); it then does what it was asked for when it goes on.",
+            kind="unreachable",
+        ) from error
     except (OSError, ValueError) as error:
         raise PeerError(f"The controller of this session does not answer: {error}.", kind="unreachable") from error
     if answer.get("again"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -88,6 +89,16 @@ async def test_nonsense_neither_answers_nor_ends_the_server(line: bytes) -> None
         assert (await asyncio.to_thread(ask, server.path, {"do": "x"}))["echo"] == "x"
     finally:
         await server.close()
+
+
+def test_a_controller_that_is_stopped_is_said_not_to_answer(private_runtime: Path) -> None:
+    path = private_runtime / "stopped.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        with pytest.raises(PeerError, match="did not answer") as error:
+            ask(str(path), {"do": "clear"}, timeout=0.05)
+    assert "stopped" in error.value.hint
 
 
 def test_a_controller_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
