@@ -108,7 +108,9 @@ def resume(state: SessionState, event: ResumeRequested) -> Transition:
 def restore(state: SessionState, event: SessionRestored) -> Transition:
     """Take up an active goal whose controller died: nothing is counted twice, nothing is sent twice."""
     goal = current_goal(state)
-    goal = replace(renewed(goal, event), awaited=None)
+    # A crash loses stamps, so what it left can be unknown, and have to be run again, through no fault of the worker's:
+    # what counts in a row begins anew. What was used of the budget stays used.
+    goal = replace(renewed(goal, event), awaited=None, unknowns=0, still=0)
     state = replace(state, goal=goal, busy=False, leaf=event.leaf)
     record = GoalResumed(
         at=event.at, goal=goal.id, condition=goal.condition, run=goal.turns, limits=goal.limits, fresh=False

@@ -32,6 +32,10 @@ class ToolStamper(Protocol):
         """Note that a call ended; its stamp is made in the background."""
         ...
 
+    def all_told(self) -> None:
+        """Note that no word of a call is on its way."""
+        ...
+
 
 class Watcher:
     """Watches one worker.
@@ -96,6 +100,7 @@ class Watcher:
                 self._notice(event.level, one_line(event.text, SUMMARY_WIDTH))
 
     async def _settled(self, event: ports.RunSettled) -> None:
+        self._stamper.all_told()  # so that a crash from here on finds the stamps stored
         try:
             transcript = await self._worker.transcript(TRANSCRIPT_CHARACTERS)
             digest = evidence_digest_of_run(entries_after(transcript, self._leaf, self._began))

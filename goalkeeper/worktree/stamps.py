@@ -74,6 +74,7 @@ class Stamper:
 
     def tool_started(self, call_id: str, name: str) -> None:
         """Note that a call began."""
+        self._all_told.clear()
         call = _Call(name, overlapped=any(other.changes for other in self._running.values()))
         if call.changes:
             self._mark_others()
@@ -96,15 +97,18 @@ class Stamper:
         """Stamp a shell execution of the controller's own, whose fingerprint was taken when it ended."""
         self._keep(entry_id, Stamp(tree, exit_code, any(call.changes for call in self._running.values())))
 
+    def all_told(self) -> None:
+        """Note that no word of a call is on its way, as after a settled run: a stamp need not wait for more."""
+        self._all_told.set()
+
     async def drain(self, timeout: float) -> None:
         """Wait until the stamps under way are made, at most `timeout` seconds.
 
         Call it when the worker's events up to now were told, as after a settled run: then no stamp waits for more.
         """
-        self._all_told.set()
+        self.all_told()
         if self._waiting:
             await asyncio.wait(set(self._waiting), timeout=timeout)
-        self._all_told.clear()
 
     def stamps(self) -> Mapping[str, Stamp]:
         """Return the stamps by tool call id or, for a shell execution, by entry id; newest last."""

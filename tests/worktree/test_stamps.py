@@ -150,3 +150,19 @@ async def test_ending_a_call_never_waits_for_the_fingerprint(tmp_path: Path) -> 
     await stamper.drain(5)
     assert len(stamper.stamps()) == 100
     assert not any(stamp.overlapped for stamp in stamper.stamps().values())
+
+
+async def test_a_stamp_waits_for_no_more_word_once_all_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stamps, "GRACE", 60.0)
+    kept: asyncio.Queue[tuple[str, Stamp]] = asyncio.Queue()
+    stamper = Stamper(ScriptedTree("t1"), made=lambda key, stamp: kept.put_nowait((key, stamp)))
+    stamper.tool_started("c1", "bash")
+    stamper.tool_ended("c1", "bash", 0)
+    stamper.all_told()
+    assert await asyncio.wait_for(kept.get(), 5) == ("c1", Stamp("t1", 0, False))
+    # The next run begins to be told again.
+    stamper.tool_started("c2", "bash")
+    stamper.tool_ended("c2", "bash", 0)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(kept.get(), 0.05)
+    await stamper.drain(5)
