@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import threading
+import warnings
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -121,7 +122,9 @@ class LitellmModel:
         arguments = self._arguments(request, with_schema=takes_schema(self._provider(litellm)))
         while True:
             try:
-                return self._reply(await litellm.acompletion(**arguments))
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of its own types, in the middle of a user's screen
+                    return self._reply(await litellm.acompletion(**arguments))
             except Exception as error:  # litellm raises what the provider's library raises, too
                 refused = _refused_part(error, arguments)
                 if refused is None:
