@@ -212,7 +212,6 @@ class TimePassed(Event):
     """Nothing happened but time; keeps the stored seconds close to the truth."""
 
 
-UserCommand = GoalSet | ResumeRequested | ClearRequested | Interrupted
 EVENT_TYPES: tuple[type[Event], ...] = (
     GoalSet,
     ResumeRequested,

@@ -72,5 +72,4 @@ StopReason = Literal[
     "max_seconds",
     "max_cost",
     "not_sent",  # pi refused the message
-    "session_moved",  # the session is no longer the one that owns the goal
 ]

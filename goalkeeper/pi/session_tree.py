@@ -47,17 +47,6 @@ def shown_size(entry: Entry | None) -> int:
     return min(SHOWN_PER_ENTRY, len(entry.text) + calls + len(entry.command or ""))
 
 
-def open_calls(entries: Iterable[Entry]) -> set[str]:
-    """Return the ids of the calls whose results are among `entries` though the calls are not."""
-    results: set[str] = set()
-    calls: set[str] = set()
-    for entry in entries:
-        calls.update(call.call_id for call in entry.calls)
-        if entry.call_id is not None:
-            results.add(entry.call_id)
-    return results - calls
-
-
 def joined(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """Return `entries`, oldest first, with each result joined to the latest call before it that has its id.
 

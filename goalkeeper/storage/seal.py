@@ -43,7 +43,7 @@ class Seal:
     def __init__(self, session_file: str) -> None:
         name = hashlib.sha256(session_file.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         self._path = seals_folder(os.environ) / f"{name}.json"
-        self._written = ""
+        self._written: str | None = None  # what stands there is not known yet
 
     def put(self, goal: GoalState | None) -> None:
         """Seal the goal as it is about to be saved; no goal, no seal.
